@@ -1,0 +1,51 @@
+"""The simulated clock: SimPy's environment with absolute times and an end of the instant.
+
+SimPy breaks ties by order of scheduling. Paceline decides ties in the model instead: what must see all that happens
+at one instant (the network's re-solve, a meeting that counts arrivals, an evaluation) waits for `end_of_instant`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappush
+from typing import Any
+
+import simpy
+from simpy.events import NORMAL, Event
+
+AFTER_ALL = 2  # behind SimPy's URGENT (0) and NORMAL (1): collects what happens within one instant
+LAST = 3  # behind those too: the network solves once an instant
+OBSERVE = 4  # evaluations: they see everything that has happened at or before their time
+
+
+class Clock(simpy.Environment):
+    """SimPy's environment with events at absolute times (seconds)."""
+
+    def at(self, time: float, value: Any = None, priority: int = NORMAL) -> Event:
+        """An event that fires at exactly `time` (SimPy's `timeout` computes now + (time - now)), shape: scalar.
+
+        Raises:
+            ValueError: `time` is before now.
+        """
+        if time < self._now:
+            raise ValueError(f"an event at {time!r} s lies before now, {self._now!r} s")
+        event = Event(self)
+        event._ok = True
+        event._value = value
+        self.push(event, time, priority)
+        return event
+
+    def push(self, event: Event, time: float, priority: int) -> None:
+        """Put a decided event on the heap at an absolute time."""
+        heappush(self._queue, (time, priority, next(self._eid), event))
+
+    def call_at(self, time: float, callback: Callable[[], None], priority: int = NORMAL) -> Event:
+        """Call `callback` at `time`."""
+        event = self.at(time, None, priority)
+        assert event.callbacks is not None
+        event.callbacks.append(lambda _: callback())
+        return event
+
+    def end_of_instant(self, callback: Callable[[], None], priority: int = AFTER_ALL) -> Event:
+        """Call `callback` after everything of lower priority that happens at this very time."""
+        return self.call_at(self._now, callback, priority)
