@@ -1,8 +1,8 @@
 """What a run hands over: a summary, and tables as columns of numpy arrays.
 
-Times are seconds, sizes bytes. Tables are plain dicts `column -> array`, all arrays of one table of one length;
-`scenarios.tables` makes data frames and files of them. Columns of text that repeat are `Coded`, so that a million
-spans cost no Python objects.
+Times are seconds, sizes bytes. Tables are plain dicts `column -> array`, all arrays of a table of one length;
+`scenarios.tables` makes data frames and files of them. Columns of text that repeat are `Coded`, so that a
+million spans cost no Python objects.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 #: The columns of each table, in order (`schema.md` 3). More may follow behind them, none may lack.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "steps": (
-        "worker", "step", "start_s", "end_s", "compute_s", "communication_s", "waiting_s", "bubble_s", "other_s",
-        "bytes_sent", "staleness", "samples",
+        "worker", "step", "start_s", "end_s", "compute_s", "communication_s", "waiting_s", "bubble_s",
+        "other_s", "bytes_sent", "staleness", "samples",
     ),
     "spans": ("worker", "kind", "name", "start_s", "end_s", "step", "size_bytes", "peer", "hidden"),
     "workers": (
@@ -40,10 +40,10 @@ SPAN_KINDS = (
     "compute", "communication", "waiting", "bubble", "input", "checkpoint", "restart", "idle",
 )  # fmt: skip
 
-#: The shares of worker time in `summary` and in `workers`; they sum to one. One for each span kind, in their order.
+#: The shares of worker time in `summary` and in `workers`; they sum to one. One a span kind, in their order.
 FRACTIONS = (
-    "compute_fraction", "exposed_communication_fraction", "waiting_fraction", "bubble_fraction", "input_fraction",
-    "checkpoint_fraction", "restart_fraction", "idle_fraction",
+    "compute_fraction", "exposed_communication_fraction", "waiting_fraction", "bubble_fraction",
+    "input_fraction", "checkpoint_fraction", "restart_fraction", "idle_fraction",
 )  # fmt: skip
 
 
@@ -86,8 +86,8 @@ Columns: TypeAlias = Mapping[str, Column]
 class Result:
     """One finished run (one variant, one seed).
 
-    A table is None where the record level leaves it out. Columns of text are `Coded` or numpy arrays of strings;
-    a number that is not there is NaN (float columns) or -1 (integer columns: `step`, `peer`, `src`, `dst`).
+    A table is None where the record level leaves it out. Columns of text are `Coded` or numpy arrays of
+    strings; a number that is not there is NaN (float columns) or -1 (integers: `step`, `peer`, `src`, `dst`).
 
     Attributes:
         summary: the keys of `schema.md` 2; plain Python numbers, None for null (no NaN, no numpy scalars).
@@ -95,12 +95,13 @@ class Result:
         links: one row a directed link, in link order (row number = link id). `src`, `dst` are node names.
         curve: one row an evaluation, split and model, in order of time. None in a timing-only run.
         steps: one row a worker's finished local step. `step` counts from 1.
-        spans: one row a span of a worker's time, any order. `peer` is a worker's rank, or the number of workers + s
-            for server s, or -1. Overlapped communication has `hidden` true.
-        transfers: one row a network activity (message or bundle), for the timeline. `src`, `dst` count like `peer`
-            and are -1 where more than two take part. A row's number is its id in `loads`.
-        loads: what each transfer puts on links: one row a (transfer, link id) with the bytes that the link carried
-            for it, at an even rate between the transfer's begin and end. May be None where `transfers` is not.
+        spans: one row a span of a worker's time, any order. `peer` is a worker's rank, or the number of
+            workers + s for server s, or -1. Overlapped communication has `hidden` true.
+        transfers: one row a network activity (message or bundle), for the timeline. `src`, `dst` count like
+            `peer` and are -1 where more than two take part. A row's number is its id in `loads`.
+        loads: what each transfer puts on links: one row a (transfer, link id) with the bytes that the link
+            carried for it, at an even rate between the transfer's begin and end. May be None where `transfers`
+            is not.
         facts: what does not belong to the simulated outcome and goes to `manifest.json` (engine used, events,
             engine seconds, price dates ...); not covered by the law of equal results.
     """
