@@ -100,8 +100,8 @@ class Result:
         transfers: one row a network activity (message or bundle), for the timeline. `src`, `dst` count like
             `peer` and are -1 where more than two take part. A row's number is its id in `loads`.
         loads: what each transfer puts on links: one row a (transfer, link id) with the bytes that the link
-            carried for it, at an even rate between the transfer's begin and end. May be None where `transfers`
-            is not.
+            carried for it, at an even rate between the transfer's begin and end. May be None where
+            `transfers` is not.
         facts: what does not belong to the simulated outcome and goes to `manifest.json` (engine used, events,
             engine seconds, price dates ...); not covered by the law of equal results.
     """
