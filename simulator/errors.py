@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +41,26 @@ class InputError(PacelineError):
         """The object printed on standard error with `--json`."""
         keys = ("file", "line", "column", "field", "found", "expected", "hint")
         return {"error": {key: getattr(self, key) for key in keys}}
+
+
+class InputErrors(InputError):
+    """Everything found wrong with an input, in order; as a single InputError it is the first of them."""
+
+    def __init__(self, errors: Sequence[InputError]) -> None:
+        flat: list[InputError] = []
+        for error in errors:
+            flat.extend(error.errors if isinstance(error, InputErrors) else (error,))
+        first = flat[0]
+        place = (first.file, first.line, first.column)
+        super().__init__(first.expected, first.found, first.field, first.hint, *place)
+        self.errors: tuple[InputError, ...] = tuple(flat)
+
+    def __str__(self) -> str:
+        return "\n".join(str(error) for error in self.errors)
+
+    def as_json(self) -> dict[str, Any]:
+        """The first error as `error`, and all of them as `errors`."""
+        return {**super().as_json(), "errors": [error.as_json()["error"] for error in self.errors]}
 
 
 class CohortError(PacelineError):

@@ -5,8 +5,8 @@
     >>> format(12.5e9, "bandwidth")
     '100 Gbit/s'
 
-Seconds, bytes, bytes/s, FLOP, FLOP/s, watts. Reading is exact: number times unit in rational arithmetic, then one
-rounding. Writing keeps that: `parse(format(v)) == v`. GB is 1e9 bytes and GiB 2^30, always.
+Seconds, bytes, bytes/s, FLOP, FLOP/s, watts. Reading is exact: number times unit in rationals, rounded at the
+end. Writing keeps that: `parse(format(v)) == v`. GB is 1e9 bytes and GiB 2^30, always.
 """
 
 from __future__ import annotations
@@ -207,9 +207,10 @@ def _write(value: float, dimension: str, rank: int, unit: str) -> _Written | Non
     digits = len(number.split("e")[0].replace(".", "").strip("-0"))
     if unit in ("min", "h", "d") and (value < 600 or digits > 3):
         return None  # 90 s, not 1.5 min
-    bits_last = digits > 1 and unit.endswith("bit/s")  # 12 GB/s rather than 96 Gbit/s, yet 400 Gbit/s
+    bits_last = digits > 1 and unit.endswith("bit/s")  # 12 GB/s rather than 96 Gbit/s
+    bits_first = digits == 1 and unit.endswith("B/s")  # yet 400 Gbit/s rather than 50 GB/s
     odd = not 1 <= abs(exact) < 1000
-    return _Written(odd, digits, 1000 * bits_last + len(number), rank, text)
+    return _Written(odd, digits, 1000 * (bits_last or bits_first) + len(number), rank, text)
 
 
 def _validator(dimension: str, least: Literal["any", "zero", "above zero"]) -> Callable[[Any], float]:
