@@ -1,0 +1,19 @@
+"""Cables the hosts' NICs to switches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simulator.fabric import IntArray
+from topologies.links import LinkSpec, within_bounds
+from topologies.regular import Site
+from topologies.routing import Attachment
+
+
+def attach(site: Site, switch: IntArray, link: LinkSpec) -> Attachment:
+    """All NICs of host h on `switch[h]`, shape (hosts,), host by host."""
+    nics = site.interior.nics
+    within_bounds(len(site.wiring.names), site.wiring.links + 2 * int(nics.sum()))
+    hub = np.repeat(site.interior.hubs, nics)
+    cables = site.wiring.cable(hub, np.repeat(switch, nics), link)
+    return Attachment(cables[np.cumsum(nics) - nics])

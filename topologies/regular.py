@@ -1,0 +1,89 @@
+"""What all regular topologies share: hosts of one kind or of several, one kind of cable, a way of routing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from simulator.fabric import Fabric, IntArray
+from simulator.spec import Spec
+from topologies.interior import Group, Interior, NvlinkOf, furnish, no_nvlink
+from topologies.links import LinkSpec
+from topologies.routing import Between, HostRouter, Routing
+from topologies.server import CpuOnly, Host
+from topologies.wiring import Wiring
+
+MOST_HOSTS = 500_000
+"""Hosts of a regular topology."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a topology finds when it lays its cables: the hosts stand, furnished.
+
+    Attributes:
+        wiring: to add switches and cables to.
+        interior: the hosts.
+        extra: how many of the last hosts are servers added beside the topology's own.
+    """
+
+    wiring: Wiring
+    interior: Interior
+    extra: int
+
+    @property
+    def hosts(self) -> IntArray:
+        """Hubs of the topology's own hosts."""
+        return self.interior.hubs[: len(self.interior.hubs) - self.extra]
+
+    @property
+    def servers(self) -> IntArray:
+        """Hubs of the servers added."""
+        return self.interior.hubs[len(self.interior.hubs) - self.extra :]
+
+
+class Regular(Spec, ABC):
+    """A topology whose hosts and cables follow a rule.
+
+    Attributes:
+        kind: its name in files.
+        link: each cable of the network.
+        routing: `shortest` or `ecmp` (see `routing.py`).
+        host: what each host is inside; by default one processor on the hub.
+    """
+
+    kind: str
+    link: LinkSpec
+    routing: Routing = "shortest"
+    host: Host = Field(default_factory=CpuOnly)
+
+    @property
+    @abstractmethod
+    def host_count(self) -> int:
+        """Number of hosts, without servers added."""
+
+    @abstractmethod
+    def lay(self, site: Site) -> Between:
+        """Adds switches and cables; returns the way between hosts."""
+
+    def build(self, nvlink: NvlinkOf = no_nvlink, *, extra_hosts: int = 0, seed: int = 0) -> Fabric:
+        """The fabric.
+
+        Args:
+            nvlink: NVLink by profile name, for hosts that do not say theirs.
+            extra_hosts: servers to add, without devices, each behind one more link of the topology's kind;
+                they are the last hosts, named `server`, `server1` ...
+            seed: of the hash of `ecmp`.
+
+        Raises:
+            Impossible: what the file asks for cannot be.
+        """
+        names = [f"h{i}" for i in range(self.host_count)]
+        names += ["server" if i == 0 else f"server{i}" for i in range(extra_hosts)]
+        wiring = Wiring()
+        interior = furnish(wiring, names, [Group(self.host, 0, self.host_count)], nvlink)
+        between = self.lay(Site(wiring, interior, extra_hosts))
+        router = HostRouter(interior, between, seed if self.routing == "ecmp" else None)
+        return wiring.fabric(interior.hubs, interior.devices, router)
