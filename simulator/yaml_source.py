@@ -1,8 +1,8 @@
 """Reads YAML 1.2 so that every key and value knows its file, line and column.
 
 Only the core schema: strings, integers, floats, booleans, null, lists, mappings with scalar keys. Errors:
-a duplicate key, a tag, a merge key, an infinite number. A file is bounded in size, nesting and number of values,
-counted through aliases, so that none can hang the reader.
+a duplicate key, a tag, a merge key, an infinite number. A file is bounded in size, nesting and values, counted
+through aliases, so that none can hang the reader.
 """
 
 from __future__ import annotations
@@ -278,7 +278,8 @@ class _Composer:
                 first = entries[key].key.line
                 self._fail(key_at, "each key once", f"{key!r} again", f"first in line {first}")
             elif key is not None:
-                entries[key] = Node(value.content, value.at, key_at)
+                # An empty value has its mark behind the blanks, lines further down.
+                entries[key] = Node(value.content, key_at if value.content is None else value.at, key_at)
         return Node(entries, mark, mark), size, deepest + 1
 
     def _key(self, event: Any, depth: int) -> str | None:
