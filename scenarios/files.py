@@ -1,0 +1,85 @@
+"""JSON, YAML and text files of a run: they appear whole or not at all, and are read within bounds."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from simulator.errors import InputError
+
+#: JSON files of ours are far smaller; a larger one is not read (bytes).
+MAX_JSON_BYTES = 64_000_000
+
+
+def write_json(value: Any, path: Path) -> None:
+    """Write JSON to a file that appears whole or not at all."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(text, path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a text file that appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(name, 0o644)
+    os.replace(name, path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read one of our JSON files.
+
+    Raises:
+        InputError: not there, too large, not JSON, or not an object.
+    """
+    try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise InputError(
+                file=str(path), found="a larger file", expected=f"at most {MAX_JSON_BYTES} bytes"
+            )
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(file=str(path), expected="JSON that a run has written", found=str(error)) from error
+    if not isinstance(value, dict):
+        raise InputError(file=str(path), expected="a JSON object", found=type(value).__name__)
+    return value
+
+
+def as_yaml(document: Mapping[str, Any]) -> str:
+    """A document as YAML text that loads as the same document."""
+    from io import StringIO
+
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.width = 1_000_000
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    out = StringIO()
+    yaml.dump(dict(document), out)
+    return out.getvalue()
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read the `scenario.yaml` of a run.
+
+    Raises:
+        InputError: not there, too large, or not YAML.
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise InputError(
+                file=str(path), found="a larger file", expected=f"at most {MAX_JSON_BYTES} bytes"
+            )
+        value = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, YAMLError, RecursionError) as error:
+        raise InputError(file=str(path), expected="the scenario of a run", found=str(error)) from error
+    return value if isinstance(value, dict) else {}
