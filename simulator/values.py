@@ -17,7 +17,7 @@ class Vector(ABC):
     nbytes: float
 
     @abstractmethod
-    def __add__(self, other: Self) -> Self: ...
+    def __add__(self, other: float | Self) -> Self: ...
     @abstractmethod
     def __sub__(self, other: Self) -> Self: ...
     @abstractmethod
@@ -45,7 +45,7 @@ class Ghost(Vector):
     def __init__(self, nbytes: float) -> None:
         self.nbytes = nbytes
 
-    def __add__(self, other: Ghost) -> Ghost:
+    def __add__(self, other: float | Ghost) -> Ghost:
         return self
 
     def __sub__(self, other: Ghost) -> Ghost:
