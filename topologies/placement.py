@@ -21,9 +21,10 @@ class Placement(Spec):
     Attributes:
         workers: how many; by default one on every device (or host).
         per: `device`: a worker a device; `host`: one a host, on its first device.
-        order: `host_major`: worker r on the r-th device, host by host; `device_major`: first every host's
-            device 0, then every device 1 ...; `random`: a random order from the run's seed; a list of the axes
-            of a layout, innermost first (ranks are host-major, the layout numbers them).
+        order: `host_major`: worker r on the r-th device, host by host; `device_major`: first every
+            host's device 0, then every device 1 ...; `random`: a random order from the run's seed; a
+            list of the axes of a layout, innermost first (ranks are host-major, the layout numbers
+            them).
         server: of `parameter_server` and the like: `own` (a host of its own behind one more link of the
             topology's kind) or a host's name or number, whose NICs it shares.
     """

@@ -1,7 +1,7 @@
 """From node to node: out of the sender's box, between hosts, into the receiver's box; all rows at once.
 
-Regular topologies find the part between hosts by index arithmetic on a *word* per row. Among m equal-cost ways at
-a hop the next digit of the word in base m decides. The word is
+Regular topologies find the part between hosts by index arithmetic on a *word* per row. Among m equal-cost
+ways at a hop the next digit of the word in base m decides. The word is
 
 * `shortest`: the receiver's port number (d-mod-k, the static routing of fat trees: traffic to different hosts
   spreads over the spines, traffic to one host always takes one way down);

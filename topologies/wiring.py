@@ -38,7 +38,7 @@ class Wiring:
         return np.arange(first, len(self.names), dtype=np.int64)
 
     def cable(self, a: IntArray, b: IntArray, wire: Wire) -> IntArray:
-        """Lays a full-duplex cable from each `a[i]` to `b[i]`; ids of the links there (even), shape of `a`."""
+        """Lays a full-duplex cable from each `a[i]` to `b[i]`; ids of the links there, shape of `a`."""
         ends = np.stack([a.ravel(), b.ravel()], axis=1)
         first = self.arcs(ends.ravel(), ends[:, ::-1].ravel(), wire)[0] if ends.size else 0
         return (first + 2 * np.arange(a.size, dtype=np.int64)).reshape(a.shape)
