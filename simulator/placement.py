@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, NonNegativeInt, model_serializer, model_validator
+from pydantic import Discriminator, Field, NonNegativeInt, Tag, model_serializer, model_validator
 
 from simulator.errors import InputError
 from simulator.fabric import Fabric, FloatArray, IntArray
@@ -41,7 +41,11 @@ class Some(Spec):
         return {names.get(key, key): value for key, value in self.__dict__.items() if value is not None}
 
 
-Where = Annotated[Literal["all"] | Some, Field(description="`all`, or which workers")]
+Where = Annotated[
+    Annotated[Literal["all"], Tag("all")] | Annotated[Some, Tag("some")],
+    Field(description="`all`, or which workers"),
+    Discriminator(lambda value: "all" if isinstance(value, str) else "some"),
+]
 """Some workers: `all`, `{worker: 3}`, `{workers: [0, 1]}`, `{host: h0}`, `{class: NAME}`, `{share: 0.1}`."""
 
 
@@ -104,8 +108,7 @@ class Workers:
         if where.workers is not None:
             return self._ranks(where.workers)
         if where.host is not None:
-            number = self._host(where.host)
-            return np.flatnonzero(self.host == number)
+            return self._on_host(where.host)
         if where.device_class is not None:
             return self._of_class(where.device_class)
         assert where.share is not None
@@ -117,15 +120,17 @@ class Workers:
             raise InputError(f"a worker from 0 to {len(self) - 1}", f"worker {worst}", field="where")
         return np.unique(np.array(ranks, dtype=np.int64))
 
-    def _host(self, name: str) -> int:
-        if name in self.host_names:
-            return self.host_names.index(name)
-        close = get_close_matches(name, self.host_names, n=1)
+    def _on_host(self, name: str) -> IntArray:
         names = self.host_names
-        known = ", ".join(names[:4]) + (f", ... {names[-1]}" if len(names) > 4 else "")
-        raise InputError(
-            f"a host: {known}", repr(name), "where.host", f"did you mean {close[0]!r}?" if close else ""
-        )
+        if name not in names:
+            close = get_close_matches(name, names, n=1)
+            known = ", ".join(names[:4]) + (f", ... {names[-1]}" if len(names) > 4 else "")
+            hint = f"did you mean {close[0]!r}?" if close else ""
+            raise InputError(f"a host: {known}", repr(name), "where.host", hint)
+        ranks = np.flatnonzero(self.host == names.index(name))
+        if not len(ranks):
+            raise InputError("a host with workers", f"{name!r} with no workers on it", "where.host")
+        return ranks
 
     def _of_class(self, name: str) -> IntArray:
         chosen = np.array([kind == name for kind in self.kind], dtype=bool)

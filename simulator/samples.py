@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from math import isfinite
 from pathlib import Path
-from typing import Any
+
+from simulator.errors import PacelineError
+from simulator.yaml_source import parse, shown
 
 LARGEST_FILE = 16 * 2**20  # bytes
 MOST_VALUES = 1_000_000
@@ -64,19 +66,16 @@ def _from_lines(text: str, file: Path) -> list[float]:
 
 def _from_list(text: str, file: Path) -> list[float]:
     """A YAML 1.2 or JSON list of numbers."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     try:
-        read: Any = YAML(typ="safe", pure=True).load(text)
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise ValueError(f"{file} is not valid YAML: {str(error).splitlines()[0]}") from None
+        read = parse(text, str(file))[0].data
+    except PacelineError as error:
+        raise ValueError(str(error)) from None
     if not isinstance(read, list):
         raise ValueError(f"{file}: expected a list of numbers")
     values = []
     for place, value in enumerate(read):
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{file}: entry {place} is {str(value)[:40]!r}, expected a number")
+            raise ValueError(f"{file}: entry {place} is {shown(value)}, expected a number")
         values.append(_positive(float(value), f"{file}: entry {place}"))
     return values
 
