@@ -5,7 +5,7 @@ Validation is strict (no text taken for a number, no boolean for an integer) and
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from functools import lru_cache
@@ -44,6 +44,7 @@ _BOUNDS = {
     "less_than": ("less than", "lt"),
     "less_than_equal": ("at most", "le"),
 }
+_SENTENCE = re.compile(r"found (?P<found>.*), expected (?P<expected>.*?)(?: \((?P<hint>.*)\))?", re.DOTALL)
 
 
 def validate(spec: type[T], node: Node, context: Any = None) -> T:
@@ -53,12 +54,19 @@ def validate(spec: type[T], node: Node, context: Any = None) -> T:
         InputErrors: everything that is wrong, each with its place in the file.
     """
     try:
-        valid: T = _adapter(cast("Any", spec)).validate_json(
-            json.dumps(node.data), strict=True, context=context
+        valid: T = _adapter(cast("Any", spec)).validate_python(
+            _tuples(node.data), strict=True, context=context
         )
     except ValidationError as error:
         raise InputErrors(complaints(spec, error, node)) from None
     return valid
+
+
+def _tuples(data: Any) -> Any:
+    """Lists as tuples, which frozen specs have: strict validation takes no list for a tuple."""
+    if isinstance(data, dict):
+        return {key: _tuples(value) for key, value in data.items()}
+    return tuple(map(_tuples, data)) if isinstance(data, list) else data
 
 
 @lru_cache(maxsize=64)
@@ -167,6 +175,8 @@ def _raised(error: Exception, value: Any) -> tuple[str, str, str]:
     """The sentence that a validator of ours raised; a UnitError brings its parts."""
     if hasattr(error, "expected"):
         return error.expected, getattr(error, "found", ""), getattr(error, "hint", "")
+    if match := _SENTENCE.fullmatch(str(error)):
+        return match["expected"], match["found"], match["hint"] or ""
     return str(error), "" if isinstance(value, dict) else shown(value), ""
 
 
