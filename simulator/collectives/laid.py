@@ -1,0 +1,99 @@
+"""A plan laid over a network: what the calls of one operation share, whatever their size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from simulator.collectives.load import Load, lay_all
+from simulator.collectives.messages import by_message
+from simulator.collectives.plan import Plan
+from simulator.fabric import FloatArray, IntArray
+from simulator.network import Network
+
+
+class LaidPlan:
+    """Steps with their loads, successors and members.
+
+    Attributes:
+        name: operation and algorithm, for the timeline.
+        n: number of members.
+        together: as in `Plan`.
+        loads: one per step.
+        waits: number of steps (and, unless together, of members) each step waits for.
+        on_left, on_arrived: steps that wait for each step.
+        first: steps that wait for no other.
+        gates: per member, the steps that wait for its arrival; empty if together.
+        owed: per member, how many (step, role) it takes part in; empty if together.
+    """
+
+    def __init__(self, network: Network, nodes: IntArray, plan: Plan, name: str) -> None:
+        self.name = name
+        self.n = len(nodes)
+        self.nodes = nodes.tolist()
+        if network.fidelity == "flows":
+            plan = by_message(plan)
+        self.together = plan.together
+        self.steps = plan.steps
+        self.loads = lay_all(network.fabric, nodes, [s.part for s in plan.steps], network.message_overhead)
+        self._order()
+        self.busiest = self._busiest(network.fabric.bandwidth)
+        if network.fidelity == "closed_form":
+            self.loads = self._stage_loads(network.fabric.links)
+
+    def _order(self) -> None:
+        """Turn what each step waits for round, into what follows each step."""
+        count = len(self.steps)
+        self.on_left: list[list[int]] = [[] for _ in range(count)]
+        self.on_arrived: list[list[int]] = [[] for _ in range(count)]
+        self.waits = [len(s.arrived) + len(s.left) for s in self.steps]
+        self.first = [i for i, wait in enumerate(self.waits) if not wait]
+        self.gates: list[list[int]] = [[] for _ in range(0 if self.together else self.n)]
+        self.owed = [0] * len(self.gates)
+        self.ends: list[tuple[list[int], list[int]]] = []
+        for i, step in enumerate(self.steps):
+            for j in step.left:
+                self.on_left[j].append(i)
+            for j in step.arrived:
+                self.on_arrived[j].append(i)
+            if not self.together:
+                self._gate(i)
+
+    def _gate(self, i: int) -> None:
+        """Step i waits for its members, but for those that a step before it has waited for."""
+        step = self.steps[i]
+        src, dst = set(step.part.src.tolist()), set(step.part.dst.tolist())
+        self.ends.append((sorted(src), sorted(dst)))
+        for m in (*src, *dst):
+            self.owed[m] += 1
+        known = {m for j in (*step.arrived, *step.left) for ends in self.ends[j] for m in ends}
+        for m in (src | dst) - known:
+            self.gates[m].append(i)
+            self.waits[i] += 1
+
+    def _busiest(self, bandwidth: FloatArray) -> float:
+        """Seconds the busiest link needs for a buffer of one byte: no call can be quicker."""
+        seconds = np.zeros(len(bandwidth))
+        for load in self.loads:
+            seconds[load.links] += load.weights * (load.part.share * load.part.rounds)
+        return float((seconds / bandwidth).max(initial=0.0))
+
+    def _stage_loads(self, links: int) -> list[Load]:
+        """Loads whose weights count all steps of their stage on their links."""
+        total: dict[int, FloatArray] = {}
+        for step, load in zip(self.steps, self.loads, strict=True):
+            total.setdefault(step.stage, np.zeros(links))[load.links] += load.weights
+        return [
+            replace(load, weights=total[step.stage][load.links])
+            for step, load in zip(self.steps, self.loads, strict=True)
+        ]
+
+    @cached_property
+    def sends(self) -> FloatArray:
+        """Bytes each member sends per byte of the buffer, shape (n,)."""
+        sent = np.zeros(self.n)
+        for step in self.steps:
+            np.add.at(sent, step.part.src, step.part.share * step.part.rounds)
+        return sent

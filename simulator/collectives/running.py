@@ -1,0 +1,72 @@
+"""The steps of one call on the network: each begins when all it waits for is there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+from simpy.events import Event
+
+from simulator.collectives.laid import LaidPlan
+from simulator.network import Activity, Network
+
+
+class Running:
+    """Steps under way.
+
+    Args:
+        network: carries them.
+        laid: the plan.
+        nbytes: size of the buffer.
+        ended: called with (step, time its bytes left, time they arrived) when the last byte leaves.
+    """
+
+    def __init__(
+        self, network: Network, laid: LaidPlan, nbytes: float, ended: Callable[[int, float, float], None]
+    ) -> None:
+        self._network = network
+        self._laid = laid
+        self._nbytes = nbytes
+        self._ended = ended
+        self._waits = laid.waits.copy()
+        self._ready = [-math.inf] * len(laid.steps)
+
+    def begin(self, at: float) -> None:
+        """Start the steps that wait for nothing."""
+        for step in self._laid.first:
+            self._start(step, at)
+
+    def release(self, step: int, at: float) -> None:
+        """One of the things `step` waits for is there at `at`; the last one starts it."""
+        if at > self._ready[step]:
+            self._ready[step] = at
+        self._waits[step] -= 1
+        if not self._waits[step]:
+            self._start(step, self._ready[step])
+
+    def _start(self, step: int, at: float) -> None:
+        load, network = self._laid.loads[step], self._network
+        chunk = load.part.share * self._nbytes
+        if load.part.single and network.fidelity != "closed_form":
+            src, dst = load.part.src[0], load.part.dst[0]
+            event: Event = network.message(self._laid.nodes[src], self._laid.nodes[dst], chunk, at).left
+            after = load.max_latency - (network.message_overhead if len(load.links) else 0.0)
+        else:
+            size = chunk * load.part.rounds
+            cap = load.cap(chunk, network.send_ends)
+            total = size * len(load.part.src)
+            activity = Activity(load.links, load.weights, size, cap, total, self._laid.name)
+            event = network.start(activity, at)
+            after = load.after(chunk, network.send_ends)
+        assert event.callbacks is not None
+        event.callbacks.append(partial(self._left, step, after))
+
+    def _left(self, step: int, after: float, event: Event) -> None:
+        left = float(event.value)  # type: ignore[arg-type]
+        arrived = left + after
+        for follower in self._laid.on_left[step]:
+            self.release(follower, left)
+        for follower in self._laid.on_arrived[step]:
+            self.release(follower, arrived)
+        self._ended(step, left, arrived)
