@@ -1,10 +1,10 @@
 """Variants against a baseline: paired differences and ratios under common random numbers, with intervals.
 
-Runs of equal seed meet the same stragglers and the same draws, so what counts is the difference within a seed.
-Intervals are 95 %, Student's t over seeds: of the mean; of the mean difference; of the ratio through the mean of
-the logarithms of the ratios (so that a factor and its inverse get inverse intervals). One seed gives none. A run
-that never reached its target has no number: the mean and the ratio of its variant are null, and `never` counts
-such seeds.
+Runs of equal seed meet the same stragglers and the same draws, so what counts is the difference within a
+seed. Intervals are 95 %, Student's t over seeds: of the mean; of the mean difference; of the ratio through
+the mean of the logarithms of the ratios (so that a factor and its inverse get inverse intervals). One seed
+gives none. A run that never reached its target has no number: the mean and the ratio of its variant are null,
+and `never` counts such seeds.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Interval:
         return None if self.low is None or self.high is None else [self.low, self.high]
 
     def exp(self) -> Interval:
-        """The interval of exp(quantity); an end beyond all floats leaves no interval."""
+        """The interval of the exponential; an end beyond all floats leaves no interval."""
         low, high = (
             None if end is None or end > MAX_EXPONENT else math.exp(end) for end in (self.low, self.high)
         )
