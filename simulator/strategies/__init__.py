@@ -1,0 +1,31 @@
+"""Training methods, one file a method. A new one: its file, its import and its place in the union here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from simulator.strategies.ad_psgd import ADPSGD
+from simulator.strategies.base import Strategy
+from simulator.strategies.dpsgd import DPSGD
+from simulator.strategies.local_sgd import LocalSGD
+from simulator.strategies.parameter_server import ParameterServer
+from simulator.strategies.sync_sgd import SyncSGD
+
+__all__ = ["ADPSGD", "DPSGD", "KINDS", "LocalSGD", "ParameterServer", "Strategies", "Strategy", "SyncSGD"]
+
+Strategies = Annotated[
+    ADPSGD | DPSGD | LocalSGD | ParameterServer | SyncSGD,
+    Field(discriminator="kind"),
+]
+"""Any shipped method, by its `kind`."""
+
+KINDS: dict[str, type[Strategy]] = {
+    "ad_psgd": ADPSGD,
+    "dpsgd": DPSGD,
+    "local_sgd": LocalSGD,
+    "parameter_server": ParameterServer,
+    "sync_sgd": SyncSGD,
+}
+"""Shipped methods by name."""

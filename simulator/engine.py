@@ -1,0 +1,268 @@
+"""The engine of one run: clock, network, maths, random draws and recorder, and what workers share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simulator.clock import OBSERVE, Clock
+from simulator.collectives import Group
+from simulator.errors import InputError, StuckError
+from simulator.job import Job
+from simulator.meetings import Channel
+from simulator.neighbours import Letter, Mailbox, Neighbourhood, PairAverage
+from simulator.network import Network
+from simulator.observer import Observer
+from simulator.optimizers import State
+from simulator.recorder import Recorder
+from simulator.server import Server
+from simulator.stragglers import Slowdown
+from simulator.streams import Draws
+from simulator.values import Vector
+from simulator.worker import Worker
+
+Progress = Callable[[float, float], None]
+"""Told the share done (0 .. 1, NaN if unknown) and the simulated seconds."""
+
+
+class Names(NamedTuple):
+    """Numbers of span names that are used all the time."""
+
+    gradient: int
+    wait: int
+
+
+class _Update(NamedTuple):
+    x: Vector
+    g: Vector
+    opt: State
+    step: int
+    result: tuple[Vector, State]
+
+
+class Engine:
+    """One run under way.
+
+    Args:
+        job: what to run.
+        clock: the clock; tests give one that shuffles ties.
+    """
+
+    def __init__(self, job: Job, clock: Clock | None = None) -> None:
+        self.job = job
+        self.size = len(job.workers.node)
+        self.clock = clock or Clock()
+        self.draws = Draws(job.seed)
+        self.maths = job.maths(self.draws)
+        self.slowdown = Slowdown(job.stragglers, self.draws, job.workers)
+        self.network = Network(
+            self.clock,
+            job.fabric,
+            fidelity=job.fidelity,
+            send_ends=job.send_ends,
+            message_overhead=job.message_overhead,
+            log=job.record == "all",
+        )
+        self.recorder = Recorder(self.size, self.clock, job.record, limit=self.time_limit)
+        self.names = Names(self.recorder.name("gradient"), self.recorder.name("wait"))
+        self.workers: list[Worker] = []
+        self.server: Server | None = None
+        self.observer: Observer | None = None
+        if self.maths.metrics:
+            self.observer = Observer(self, job.evaluate_every, job.evaluate_split)
+        self.stopped = False
+        self._channels: dict[tuple[str | None, int], Channel] = {}
+        self._mixings: dict[int, Neighbourhood] = {}
+        self._mailboxes: dict[tuple[int, int], Mailbox] = {}
+        self._last_update: _Update | None = None
+        self._steps_counted = 0
+        self._unfinished = self.size
+
+    # facts
+
+    @property
+    def batch(self) -> int:
+        """Samples of the problem that one gradient draws."""
+        return self.maths.batch
+
+    @property
+    def time_limit(self) -> float:
+        """Seconds at which the run ends at the latest."""
+        return math.inf if self.job.stop.time is None else self.job.stop.time
+
+    @property
+    def next_observation(self) -> float:
+        """Up to this time nobody will ask for a model but the newest; -inf if it may be asked for at any time."""
+        if self.job.stop.samples is not None:
+            return -math.inf
+        return min(self.observer.next_time if self.observer else math.inf, self.time_limit)
+
+    @property
+    def has_events(self) -> bool:
+        """Whether anything else is on the clock."""
+        return self.clock.peek() < math.inf
+
+    def step_limit(self, pace: float) -> float:
+        """Steps a worker takes at most; `pace` as in `Worker.steps`."""
+        steps = self.job.stop.steps
+        return math.inf if steps is None else round(steps * pace)
+
+    def lr(self, step: int) -> float:
+        """Learning rate of a step, schedule included."""
+        return self.job.optimizer.lr * self.job.schedule.factor(step)
+
+    def apply(self, x: Vector, g: Vector, opt: State, step: int) -> tuple[Vector, State]:
+        """One update of the scenario's optimiser.
+
+        Workers that hold the same values (after a global mean) share the result: values are immutable.
+        """
+        last = self._last_update
+        if last and last.x is x and last.g is g and last.opt is opt and last.step == step:
+            return last.result
+        result = self.job.optimizer.apply(x, g, opt, self.lr(step))
+        self._last_update = _Update(x, g, opt, step, result)
+        return result
+
+    # who meets whom
+
+    def channel(self, over: str | None, rank: int) -> Channel:
+        """The group a worker meets in: all, those of its `server` (host), or `across` hosts."""
+        hosts, devices = self.job.workers.host, self.job.workers.device
+        key = (over, 0 if over is None else int((hosts if over == "server" else devices)[rank]))
+        channel = self._channels.get(key)
+        if channel is None:
+            ranks = np.arange(self.size)
+            if over is not None:
+                ranks = np.flatnonzero((hosts if over == "server" else devices) == key[1])
+            channel = self._channels[key] = self._new_channel(ranks, "all workers" if over is None else over)
+        return channel
+
+    def _new_channel(self, ranks: np.ndarray, label: str) -> Channel:
+        workers = self.job.workers
+        group = Group(
+            self.network, workers.node[ranks], hosts=workers.host[ranks], algorithms=self.job.algorithms
+        )
+        return Channel(group, ranks, label)
+
+    def mixing(self, step: int) -> Neighbourhood:
+        """The gossip round of a step, the same for all workers."""
+        found = self._mixings.get(step)
+        if found is None:
+            weights = self._graph().mixing(step, self.size, self.draws)
+            found = Neighbourhood(self.network, self.job.workers.node, step, weights)
+            self._mixings = {k: m for k, m in self._mixings.items() if not m.over}
+            self._mixings[step] = found
+        return found
+
+    def _graph(self) -> Any:
+        if self.job.gossip is None:
+            raise InputError("a graph", field="training.gossip", hint="for example `gossip: {graph: ring}`")
+        return self.job.gossip
+
+    def draw_peer(self, rank: int, step: int) -> int:
+        """One of a worker's candidate peers at its own step."""
+        peers = self._graph().neighbours(rank, step, self.size, self.draws)
+        if not len(peers):
+            return rank
+        return int(peers[self.draws.choice("gossip/peer", step, rank, len(peers))])
+
+    def exchange(self, rank: int, peer: int) -> PairAverage:
+        """Begin to average two workers' models."""
+        return PairAverage(self, rank, peer)
+
+    def post(self, src: int, dst: int, value: Vector, at: float) -> Letter:
+        """Send a value from worker to worker."""
+        return self._mailbox(src, dst).post(value, at)
+
+    def expect(self, src: int, dst: int) -> Letter:
+        """The next value from worker to worker."""
+        return self._mailbox(src, dst).expect()
+
+    def _mailbox(self, src: int, dst: int) -> Mailbox:
+        return self._mailboxes.setdefault((src, dst), Mailbox(self, src, dst))
+
+    def the_server(self) -> Server:
+        """The parameter server."""
+        assert self.server is not None, "the strategy has no server"
+        return self.server
+
+    # the models
+
+    def model_now(self) -> Vector:
+        """The method's model: the server's, else the mean of the workers'."""
+        if self.server is not None and self.server.version >= 0:
+            return self.server.model
+        models = self.models_now()
+        if all(model is models[0] for model in models):
+            return models[0]
+        return self.maths.mean(models)
+
+    def models_now(self) -> list[Vector]:
+        """Every worker's own model."""
+        return [worker.model_at(self.clock.now) for worker in self.workers]
+
+    # the end
+
+    def step_ended(self, end: float) -> None:
+        """A worker has ended a step at `end`; stops the run once the samples are reached."""
+        if self.job.stop.samples is None:
+            return
+        self.clock.call_at(end, self._count_step, OBSERVE)
+
+    def _count_step(self) -> None:
+        self._steps_counted += 1
+        assert self.job.stop.samples is not None
+        if self._steps_counted * self.batch >= self.job.stop.samples:
+            # What ends at this very instant still counts: stop behind it.
+            self.clock.end_of_instant(self.stop, OBSERVE + 1)
+
+    def worker_finished(self, workers: int = 1) -> None:
+        """So many workers have taken all their steps."""
+        self._unfinished -= workers
+        if not self._unfinished:
+            self.clock.end_of_instant(self.stop, OBSERVE + 1)
+
+    def stop(self) -> None:
+        """End the run at this time."""
+        self.stopped = True
+
+    def run(self, progress: Progress | None = None) -> float:
+        """Run until the stop; returns the time (seconds) at which the run was cut.
+
+        Raises:
+            StuckError: nothing more will happen and workers have not finished.
+        """
+        if self.observer:
+            self.observer.plan()
+        clock, limit, told, events = self.clock, self.time_limit, monotonic(), 0
+        while not self.stopped:
+            time = clock.peek()
+            if time > limit:
+                return limit
+            if time == math.inf:
+                raise StuckError(self._stuck())
+            clock.step()
+            events += 1
+            if progress and not events & 255 and monotonic() - told > 0.1:
+                told = monotonic()
+                progress(self._share_done(), clock.now)
+        return clock.now
+
+    def _share_done(self) -> float:
+        stop, shares = self.job.stop, [0.0]
+        if stop.time is not None:
+            shares.append(self.clock.now / stop.time)
+        if stop.steps:
+            shares.append(sum(w.step - 1 for w in self.workers) / (stop.steps * max(len(self.workers), 1)))
+        if stop.samples:
+            shares.append(self._steps_counted * self.batch / stop.samples)
+        return min(max(shares), 1.0)
+
+    def _stuck(self) -> str:
+        waits = [text for worker in self.workers if (text := worker.stuck()) is not None]
+        more = f"\n  and {len(waits) - 12} more" if len(waits) > 12 else ""
+        return "the run cannot go on: every worker waits\n  " + "\n  ".join(waits[:12]) + more

@@ -1,0 +1,102 @@
+"""What a run is made of: everything the engine needs, built from a scenario by `scenarios.build`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from simulator.cost import StepTime
+from simulator.fabric import Fabric, FloatArray
+from simulator.maths import Maths
+from simulator.network import Fidelity, SendEnds
+from simulator.optimizers import Optimizer
+from simulator.peers import PeerGraph
+from simulator.placement import Workers
+from simulator.recorder import RecordLevel
+from simulator.schedules import Schedule
+from simulator.stragglers import StragglerSpec
+from simulator.strategies.base import Strategy
+from simulator.streams import Draws
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a run is after: the first evaluation that meets all that is given ends it."""
+
+    accuracy: float | None = None
+    loss: float | None = None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a run ends: whatever comes first. Without any limit a run never ends, so one is required.
+
+    Attributes:
+        steps: local steps of each worker.
+        time: simulated seconds.
+        samples: of all workers together, counted at the ends of steps.
+        target: quality to reach.
+    """
+
+    steps: int | None = None
+    time: float | None = None
+    samples: float | None = None
+    target: Target | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: one variant, one seed.
+
+    Attributes:
+        strategy: the training method.
+        fabric: the physical network.
+        workers: where they sit.
+        costs: time of a gradient on each worker's device, by rank.
+        optimizer_seconds: time of one update on each worker's device, shape (n,).
+        optimizer, schedule: the scenario's.
+        maths: makes the run's maths; called with its random draws.
+        stop: when it ends.
+        stragglers: what slows workers down.
+        gossip: who may exchange with whom, if the scenario names a graph.
+        fidelity, send_ends, message_overhead, algorithms: of the network and its collectives.
+        server_node: where a parameter server lives, None without one.
+        server_seconds: time of one update there.
+        evaluate_every: seconds between evaluations; None for the start and the end only.
+        evaluate_split: which samples evaluations use.
+        record: what is kept.
+        seed: of all random draws.
+        samples_costed: samples that one gradient costs (the workload's batch).
+        names: what was executed and costed, for the summary.
+    """
+
+    strategy: Strategy
+    fabric: Fabric
+    workers: Workers
+    costs: tuple[StepTime, ...]
+    optimizer_seconds: FloatArray
+    optimizer: Optimizer
+    schedule: Schedule
+    maths: Callable[[Draws], Maths]
+    stop: Stop
+    stragglers: tuple[StragglerSpec, ...] = ()
+    gossip: PeerGraph | None = None
+    fidelity: Fidelity = "bundles"
+    send_ends: SendEnds = "left"
+    message_overhead: float = 0.0
+    algorithms: Mapping[str, str] = field(default_factory=dict)
+    server_node: int | None = None
+    server_seconds: float = 0.0
+    evaluate_every: float | None = None
+    evaluate_split: str = "test"
+    record: RecordLevel = "all"
+    seed: int = 1
+    samples_costed: int = 0
+    names: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        assert len(self.costs) == len(self.workers.node) == len(self.optimizer_seconds)
+        assert np.isfinite(self.optimizer_seconds).all()

@@ -1,0 +1,237 @@
+"""Exchanges between chosen workers: a step's gossip with all neighbours, an atomic pair average, point to point."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from simpy.events import Event
+
+from simulator.fabric import IntArray
+from simulator.maths import Maths
+from simulator.network import Activity, Network
+from simulator.peers import Mixing
+from simulator.values import Vector
+
+if TYPE_CHECKING:
+    from simulator.engine import Engine
+
+
+class Neighbourhood:
+    """One step of gossip in lock step: every worker sends to those that mix its value in.
+
+    A message starts when both its ends have come; a worker goes on when all it receives has arrived and all it sends
+    has left. Waiting ends when the last neighbour has come.
+    """
+
+    def __init__(self, network: Network, nodes: IntArray, step: int, mixing: Mixing) -> None:
+        self._network = network
+        self._nodes = nodes
+        self._step = step
+        self._weights = mixing
+        n = len(nodes)
+        self._sources = [row[row >= 0].tolist() for row in mixing.peers]
+        self._targets: list[list[int]] = [[] for _ in range(n)]
+        for rank, sources in enumerate(self._sources):
+            for source in sources:
+                self._targets[source].append(rank)
+        self._values: list[Vector | None] = [None] * n
+        self._came = [math.nan] * n
+        self._began = [math.nan] * n
+        self._missing = [len({*s, *t}) for s, t in zip(self._sources, self._targets, strict=True)]
+        self._events = [len(s) + len(t) for s, t in zip(self._sources, self._targets, strict=True)]
+        self._leaves = [Event(network.clock) for _ in range(n)]
+        self._left = 0
+
+    def arrive(self, rank: int, at: float, value: Vector) -> None:
+        """A worker has come, with its value, at `at` (seconds, not before now)."""
+        self._came[rank] = at
+        self._values[rank] = value
+        around = {*self._sources[rank], *self._targets[rank]}
+        here = [peer for peer in sorted(around) if not math.isnan(self._came[peer])]
+        for peer in here:
+            self._missing[peer] -= 1
+            self._missing[rank] -= 1
+        for worker in (rank, *here):
+            if not self._missing[worker]:
+                self._begin(worker)
+        if self._network.fidelity != "closed_form":
+            for peer in here:
+                self._exchange(rank, peer)
+
+    def _begin(self, rank: int) -> None:
+        around = {rank, *self._sources[rank], *self._targets[rank]}
+        self._began[rank] = max(self._came[peer] for peer in around)
+        if not self._events[rank]:
+            self._network.clock.call_at(self._began[rank], lambda: self._leave(rank))
+        elif self._network.fidelity == "closed_form":
+            self._begin_alone(rank)
+
+    def _begin_alone(self, rank: int) -> None:
+        """Closed form: all that the worker sends and receives, sharing its own links and nobody else's."""
+        value = self._values[rank]
+        assert value is not None
+        src = np.array([rank] * len(self._targets[rank]) + self._sources[rank])
+        dst = np.array(self._targets[rank] + [rank] * len(self._sources[rank]))
+        fabric = self._network.fabric
+        paths = fabric.router.paths(self._nodes[src], self._nodes[dst])
+        links, counts = np.unique(paths[paths >= 0], return_counts=True)
+        sent = value.nbytes * len(self._targets[rank])
+        activity = Activity(links, counts.astype(float), value.nbytes, total_bytes=sent, name="neighbour_mean")
+        latency = float(fabric.path_latency(paths).max())
+        done = self._network.start(activity, self._began[rank])
+        assert done.callbacks is not None
+        done.callbacks.append(
+            lambda e: self._network.clock.call_at(e.value + latency, lambda: self._leave(rank))
+        )
+
+    def _exchange(self, rank: int, peer: int) -> None:
+        start = max(self._came[rank], self._came[peer])
+        for src, dst in ((rank, peer), (peer, rank)):
+            if dst in self._targets[src]:
+                value = self._values[src]
+                assert value is not None
+                message = self._network.message(
+                    int(self._nodes[src]), int(self._nodes[dst]), value.nbytes, start
+                )
+                self._count_down(message.left, src)
+                self._count_down(message.arrived, dst)
+
+    def _count_down(self, event: Event, rank: int) -> None:
+        def one_less(_: Event) -> None:
+            self._events[rank] -= 1
+            if not self._events[rank]:
+                self._leave(rank)
+
+        assert event.callbacks is not None
+        event.callbacks.append(one_less)
+
+    def _leave(self, rank: int) -> None:
+        self._leaves[rank].succeed()
+        self._left += 1
+
+    @property
+    def over(self) -> bool:
+        """Whether all have left."""
+        return self._left == len(self._leaves)
+
+    def leaves(self, rank: int) -> Event:
+        """Fires when the worker has all it receives and its own has left."""
+        return self._leaves[rank]
+
+    def sent_by(self, rank: int) -> float:
+        """Bytes the worker sends."""
+        value = self._values[rank]
+        return 0.0 if value is None else value.nbytes * len(self._targets[rank])
+
+    def mean(self, rank: int, maths: Maths) -> Vector:
+        """The worker's row of the mixing matrix times all values."""
+        sources = self._sources[rank]
+        own = self._values[rank]
+        values = [own, *(self._values[s] for s in sources)]
+        weights = [float(self._weights.self_weight[rank]), *self._weights.weights[rank, : len(sources)].tolist()]
+        order = np.argsort([rank, *sources], kind="stable").tolist()  # in rank order, as an all-reduce adds
+        there: Sequence[Vector] = [v for v in (values[i] for i in order) if v is not None]
+        return maths.mean(there, [weights[i] for i in order])
+
+    def began_for(self, rank: int) -> float:
+        """See `line.Blocked`."""
+        return self._began[rank]
+
+    def waits_for(self, rank: int) -> str:
+        """See `line.Blocked`."""
+        absent = [p for p in (*self._sources[rank], *self._targets[rank]) if math.isnan(self._came[p])]
+        return f"neighbours {sorted(set(absent))} in step {self._step}"
+
+
+class PairAverage:
+    """Two models on their way to each other; each side's as it was when the exchange began."""
+
+    def __init__(self, engine: Engine, rank: int, peer: int) -> None:
+        self._rank, self._peer = rank, peer
+        self._began = engine.clock.now
+        self.mine = engine.workers[rank].model
+        self.theirs = engine.workers[peer].model
+        nodes = engine.job.workers.node
+        out = engine.network.message(int(nodes[rank]), int(nodes[peer]), self.mine.nbytes)
+        back = engine.network.message(int(nodes[peer]), int(nodes[rank]), self.theirs.nbytes)
+        self.done = out.arrived & back.arrived
+
+    def sent_by(self, rank: int) -> float:
+        """Bytes the worker sends."""
+        return self.mine.nbytes
+
+    def began_for(self, rank: int) -> float:
+        """The peer answers at once: nobody waits."""
+        return self._began
+
+    def waits_for(self, rank: int) -> str:
+        """See `line.Blocked`."""
+        return f"the models of workers {self._rank} and {self._peer} to cross"
+
+
+class Letter:
+    """A value on its way from one worker to another, or expected by it."""
+
+    def __init__(self, engine: Engine, src: int, dst: int) -> None:
+        self._engine = engine
+        self._src, self._dst = src, dst
+        self._began = math.nan
+        self._value: Vector | None = None
+        self.left = Event(engine.clock)
+        self.arrived = Event(engine.clock)
+
+    def post(self, value: Vector, at: float) -> None:
+        """The sender hands it over at `at` (seconds)."""
+        self._value, self._began = value, at
+        nodes = self._engine.job.workers.node
+        message = self._engine.network.message(
+            int(nodes[self._src]), int(nodes[self._dst]), value.nbytes, at
+        )
+        for ours, theirs in ((self.left, message.left), (self.arrived, message.arrived)):
+            assert theirs.callbacks is not None
+            theirs.callbacks.append(lambda _, event=ours: event.succeed())
+
+    @property
+    def value(self) -> Vector:
+        """What was sent."""
+        assert self._value is not None
+        return self._value
+
+    def began_for(self, rank: int) -> float:
+        """When the sender handed it over."""
+        return self._began
+
+    def waits_for(self, rank: int) -> str:
+        """See `line.Blocked`."""
+        return f"a message from worker {self._src} to worker {self._dst}"
+
+
+class Mailbox:
+    """Letters from one worker to another, in the order of sending."""
+
+    def __init__(self, engine: Engine, src: int, dst: int) -> None:
+        self._make = lambda: Letter(engine, src, dst)
+        self._sent: deque[Letter] = deque()
+        self._expected: deque[Letter] = deque()
+
+    def post(self, value: Vector, at: float) -> Letter:
+        """The next letter sent."""
+        if self._expected:
+            letter = self._expected.popleft()
+        else:
+            letter = self._make()
+            self._sent.append(letter)
+        letter.post(value, at)
+        return letter
+
+    def expect(self) -> Letter:
+        """The next letter to be received."""
+        if self._sent:
+            return self._sent.popleft()
+        letter = self._make()
+        self._expected.append(letter)
+        return letter

@@ -1,0 +1,248 @@
+"""A parameter server: a queue of requests, apart from the sharing of links.
+
+A push is served by its transfer to the server and then applied; a pull by the transfer of the model. Disciplines:
+`fcfs` one transfer at a time in order of arrival (ties by rank); `round_robin` likewise, but pushes in turn of ranks;
+`processor_sharing` all transfers at once, updates one at a time; `lock_free` all at once, updates too. A transfer
+occupies the server until its bytes have left; the latency of the last byte is the wire's. A request itself travels with
+the push before it and costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from typing import TYPE_CHECKING, Literal
+
+from simpy.events import Event
+
+from simulator.clock import AFTER_ALL
+from simulator.line import Line
+from simulator.process import Proc, verb
+from simulator.values import Vector
+
+if TYPE_CHECKING:
+    from simulator.engine import Engine
+    from simulator.optimizers import State
+
+Discipline = Literal["fcfs", "processor_sharing", "round_robin", "lock_free"]
+
+
+class Request:
+    """A push or a pull of one worker.
+
+    Attributes:
+        value: the gradient pushed, or the model pulled.
+        version: of the model the gradient was computed on, or of the model pulled.
+        step: the worker's step.
+        staleness: model versions between the pull and the application.
+        sent: bytes the worker itself sends.
+    """
+
+    __slots__ = (
+        "_began", "_server", "at", "done", "kind", "rank", "sent", "slack", "staleness", "step", "value", "version",
+    )  # fmt: skip
+
+    def __init__(self, server: Server, rank: int, kind: str, value: Vector | None, version: int) -> None:
+        self._server = server
+        self._began = math.nan
+        self.rank, self.kind, self.value, self.version = rank, kind, value, version
+        self.at = server.clock.now
+        self.step = server.step_of(rank)
+        self.slack: int | None = None
+        self.staleness = math.nan
+        self.sent = value.nbytes if value is not None else 0.0
+        self.done = Event(server.clock)
+
+    def begin(self) -> None:
+        """The server begins to serve."""
+        self._began = self._server.clock.now
+
+    def began_for(self, rank: int) -> float:
+        """See `line.Blocked`."""
+        return self._began
+
+    def waits_for(self, rank: int) -> str:
+        """See `line.Blocked`."""
+        behind = self._server.slowest()
+        needs = f" (its slack of {self.slack} waits for worker {behind})" if self.slack is not None else ""
+        return f"the server to take its {self.kind}{needs}"
+
+
+class Server:
+    """The server side of a method; `s` in the methods' files.
+
+    Attributes:
+        workers: how many push to it.
+        model: what is published.
+        version: how often the model has been published after the first.
+    """
+
+    def __init__(self, engine: Engine, node: int, discipline: Discipline) -> None:
+        self.clock = engine.clock
+        self.dropped: str | None = None
+        self.workers = engine.size
+        self.version = -1
+        self.model: Vector
+        self.line = Line(0.0)
+        self._engine = engine
+        self._node = node
+        self._discipline = discipline
+        self._one_at_a_time = discipline in ("fcfs", "round_robin")
+        self._waiting: list[Request] = []
+        self._inbox: list[tuple[float, int, Request]] = []
+        self._unpublished: list[Request] = []
+        self._wanted: Event | None = None
+        self._busy = False
+        self._dispatching = False
+        self._applied = [0] * engine.size
+        self._open: list[Request] = []
+        self._turn = 0
+
+    # facts
+
+    @property
+    def who(self) -> str:
+        """For messages."""
+        return "the server"
+
+    def main_line(self) -> Line:
+        """The server's own timeline."""
+        return self.line
+
+    def step_of(self, rank: int) -> int:
+        """The step a worker is in."""
+        return max(self._engine.workers[rank].step, 1)
+
+    def slowest(self) -> int:
+        """The worker whose pushes applied are fewest."""
+        return self._applied.index(min(self._applied))
+
+    # what a method's server does
+
+    def initial_model(self) -> Vector:
+        """The model all start from."""
+        return self._engine.maths.initial()
+
+    def optimizer(self) -> State:
+        """The scenario's optimiser, as it begins."""
+        return self._engine.job.optimizer.initial()
+
+    @verb
+    def next_push(self, line: Line) -> Proc[Request]:
+        """The next push that has arrived; the pushes handed out before are applied by now."""
+        if line.t > self.clock.now:
+            yield self.clock.at(line.t)
+        self._close_open()
+        if not self._inbox:
+            self._wanted = Event(self.clock)
+            yield self._wanted
+            self._wanted = None
+        yield self.clock.at(self.clock.now, priority=AFTER_ALL)  # all that arrive at this instant: by rank
+        line.t = max(line.t, self.clock.now)
+        _, _, push = self._inbox.pop(0)
+        self._open.append(push)
+        self._unpublished.append(push)
+        return push
+
+    def apply(self, x: Vector, g: Vector, opt: State, step: int = 1) -> tuple[Vector, State]:
+        """One step of the scenario's optimiser, at the learning rate of `step`; takes the server's time."""
+        self.work()
+        return self._engine.apply(x, g, opt, step)
+
+    def work(self) -> None:
+        """Spend the time of one update of the model."""
+        if self._discipline != "lock_free":
+            self.line.t += self._engine.job.server_seconds
+
+    def add(self, x: Vector, change: Vector) -> Vector:
+        """x + change; takes the server's time."""
+        self.work()
+        return x + change
+
+    def mean(self, pushes: list[Request]) -> Vector:
+        """Mean of what was pushed, in rank order."""
+        values = [p.value for p in sorted(pushes, key=lambda p: p.rank)]
+        return self._engine.maths.mean([v for v in values if v is not None])
+
+    def publish(self, x: Vector) -> None:
+        """Make x the model that pulls get: a new version."""
+        for push in self._unpublished:
+            push.staleness = self.version - push.version
+        self._unpublished.clear()
+        self.model = x
+        self.version += 1
+
+    def _close_open(self) -> None:
+        for push in self._open:
+            self._applied[push.rank] += 1
+            push.done.succeed()
+        self._open.clear()
+        self._dispatch_soon()
+
+    # the queue
+
+    def request(self, rank: int, kind: str, value: Vector | None, version: int, slack: int | None) -> Request:
+        """A worker asks; the request is served by the discipline."""
+        request = Request(self, rank, kind, value, version)
+        request.slack = slack
+        self._waiting.append(request)
+        self._dispatch_soon()
+        return request
+
+    def _dispatch_soon(self) -> None:
+        # At the end of the instant: who comes at one instant is served by rank, not by the order of the heap.
+        if not self._dispatching:
+            self._dispatching = True
+            self.clock.end_of_instant(self._dispatch)
+
+    def _dispatch(self) -> None:
+        self._dispatching = False
+        ready = [r for r in self._waiting if self._eligible(r)]
+        ready.sort(key=lambda r: (r.at, r.rank))
+        if self._one_at_a_time:
+            ready = [] if self._busy else ready[:1]
+        for request in ready:
+            self._waiting.remove(request)
+            self._serve(request)
+
+    def _eligible(self, request: Request) -> bool:
+        if request.kind == "push":
+            return self._discipline != "round_robin" or request.rank == self._turn
+        if self.version < 0:
+            return False
+        pushed = self._applied[request.rank]
+        return request.slack is None or min(self._applied) >= pushed - request.slack
+
+    def _serve(self, request: Request) -> None:
+        request.begin()
+        self._busy = True
+        worker = int(self._engine.job.workers.node[request.rank])
+        pull = request.kind == "pull"
+        if pull:
+            request.value, request.version = self.model, self.version
+        elif self._discipline == "round_robin":
+            self._turn = (self._turn + 1) % self.workers
+        assert request.value is not None
+        src, dst = (self._node, worker) if pull else (worker, self._node)
+        message = self._engine.network.message(src, dst, request.value.nbytes)
+        assert message.left.callbacks is not None
+        assert message.arrived.callbacks is not None
+        message.left.callbacks.append(lambda _: self._free())
+        message.arrived.callbacks.append(lambda _: request.done.succeed() if pull else self._deliver(request))
+
+    def _free(self) -> None:
+        self._busy = False
+        if self._waiting:
+            self._dispatch_soon()
+
+    def _deliver(self, push: Request) -> None:
+        if self._discipline == "lock_free":
+            delay = self._engine.job.server_seconds
+            self.clock.call_at(self.clock.now + delay, lambda: self._hand_over(push))
+        else:
+            self._hand_over(push)
+
+    def _hand_over(self, push: Request) -> None:
+        insort(self._inbox, (self.clock.now, push.rank, push))
+        if self._wanted is not None and not self._wanted.triggered:
+            self._wanted.succeed()

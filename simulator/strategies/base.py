@@ -1,0 +1,37 @@
+"""What every training method is: a frozen spec with a worker's side, and perhaps a server's."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from simulator.process import Proc
+from simulator.spec import Spec
+
+if TYPE_CHECKING:
+    from simulator.server import Server
+    from simulator.worker import Worker
+
+__all__ = ["Proc", "Strategy"]
+
+
+class Strategy(Spec):
+    """A training method. Its fields are the keys of `training.strategy` in a scenario.
+
+    Attributes:
+        needs_math: it branches on numbers, so a timing-only run is refused.
+        needs_gossip: it asks for neighbours, so `training.gossip` must name a graph.
+        has_server: it has a parameter server.
+    """
+
+    needs_math: ClassVar[bool] = False
+    needs_gossip: ClassVar[bool] = False
+    has_server: ClassVar[bool] = False
+
+    @abstractmethod
+    def worker(self, w: Worker) -> Proc[None]:
+        """What each worker does, as a process: `yield from` verbs of `w`."""
+
+    def server(self, s: Server) -> Proc[None]:
+        """What the server does, where there is one."""
+        raise TypeError(f"{type(self).__name__} says has_server, but has no method server(self, s)")

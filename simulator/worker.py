@@ -1,0 +1,427 @@
+"""A worker: the verbs that a training method may use, each worker a process of its own.
+
+`cohort.py` has the same verbs for all workers at once. Only verbs cost simulated time; `apply` adds the optimiser's
+time to the worker's line, to be waited for by its next verb.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from simulator.errors import VerbError
+from simulator.line import Blocked, Handle, Line, Stretch, lay_under
+from simulator.meetings import Meeting, Part, Want
+from simulator.process import Proc, Step, complain_of_dropped, verb
+from simulator.recorder import COMMUNICATION, COMPUTE, WAITING
+from simulator.values import Vector
+
+if TYPE_CHECKING:
+    from simulator.engine import Engine
+    from simulator.optimizers import State
+    from simulator.server import Request
+
+T = TypeVar("T")
+FOREVER = float("inf")
+
+
+class Worker:
+    """One worker; `w` in the methods' files.
+
+    Attributes:
+        rank: 0 .. size - 1.
+        size: number of workers.
+        step: the local step it is in, from 1.
+        model: for methods in which others change a worker's model: what the worker holds now.
+    """
+
+    def __init__(self, engine: Engine, rank: int) -> None:
+        self.rank = rank
+        self.size = engine.size
+        self.step = 0
+        self.dropped: str | None = None
+        self.finished = False
+        self.line = Line(0.0)
+        self.joining: Sequence[Handle[Any]] = ()
+        self._engine = engine
+        self._cost = engine.job.costs[rank]
+        self._drawn = 0
+        self._step_start = 0.0
+        self._spent = [0.0] * 8
+        self._sent = 0.0
+        self._pushed: Request | None = None
+        self._wasted = 0
+        self._models: deque[tuple[float, Vector]] = deque()
+
+    # facts
+
+    @property
+    def who(self) -> str:
+        """For messages."""
+        return f"worker {self.rank}"
+
+    @property
+    def kind(self) -> str:
+        """The class of the worker's device, as in `device: {class: gpu}`."""
+        return self._engine.job.workers.kind[self.rank]
+
+    def main_line(self) -> Line:
+        """The worker's own timeline."""
+        return self.line
+
+    def steps(self, pace: float = 1.0) -> Iterator[int]:
+        """Local steps t = 1, 2, ... until the scenario's stop; `pace` scales its number of steps for this worker."""
+        limit = self._engine.step_limit(pace)
+        while self.step < limit:
+            self.step += 1
+            yield self.step
+            self._end_step()
+
+    def _end_step(self) -> None:
+        complain_of_dropped(self)
+        spent, end = self._spent, self.line.t
+        staleness = float("nan") if self._pushed is None else self._pushed.staleness
+        self._engine.recorder.step(
+            self._step_start, end, spent[0], spent[1], spent[2], spent[3], self._sent, staleness,
+            self.rank, self.step, self._engine.batch, self._wasted,
+        )  # fmt: skip
+        self._engine.step_ended(end)
+        self._step_start = end
+        self._spent = [0.0] * 8
+        self._sent, self._wasted, self._pushed = 0.0, 0, None
+
+    # the model and its optimiser
+
+    def initial_model(self) -> Vector:
+        """The model all workers start from."""
+        x = self._engine.maths.initial()
+        self.report(x)
+        return x
+
+    def optimizer(self) -> State:
+        """The scenario's optimiser, as it begins."""
+        return self._engine.job.optimizer.initial()
+
+    def lr(self, t: int) -> float:
+        """The learning rate of step t, after the schedule."""
+        return self._engine.lr(t)
+
+    def apply(self, x: Vector, g: Vector, opt: State) -> tuple[Vector, State]:
+        """One step of the scenario's optimiser at the worker's step; its time is added to the worker's line."""
+        self.spend(self._engine.job.optimizer_seconds[self.rank], "optimiser")
+        return self._engine.apply(x, g, opt, max(self.step, 1))
+
+    def spend(self, seconds: float, name: str) -> None:
+        """Add compute to the worker's line, slowed as its gradient of this step was."""
+        start = self.line.t
+        end = self._engine.slowdown.finish(self.rank, max(self._drawn - 1, 0), start, seconds)
+        self._record(COMPUTE, start, end, self._engine.recorder.name(name))
+        self.line.t = end
+
+    def report(self, x: Vector) -> None:
+        """Say that the worker's model is now x: what evaluations see."""
+        self._models.append((self.line.t, x))
+        if len(self._models) > 1 and self.line.t <= self._engine.next_observation:
+            latest = self._models[-1]
+            self._models.clear()
+            self._models.append(latest)
+
+    def model_at(self, time: float) -> Vector:
+        """The model reported last at or before `time`; earlier ones are forgotten."""
+        while len(self._models) > 1 and self._models[1][0] <= time:
+            self._models.popleft()
+        return self._models[0][1]
+
+    # verbs: computing
+
+    @verb
+    def gradient(self, line: Line, x: Vector) -> Proc[Vector]:
+        """One stochastic gradient at x; takes the workload's forward and backward time."""
+        value, _, end = self._compute_gradient(line, x)
+        if end > self._engine.clock.now:
+            yield self._engine.clock.at(end)
+        return value
+
+    @verb
+    def gradient_parts(self, line: Line, x: Vector, bucket_bytes: float) -> Proc[list[Part]]:
+        """One gradient in buckets, filled in the order of the backward pass; each exists before the last is done."""
+        draw = self._drawn
+        value, start, _ = self._compute_gradient(line, x)
+        ready, nbytes = self._cost.buckets(bucket_bytes)
+        finish = self._engine.slowdown.finish
+        values = value.split(tuple(nbytes.tolist()))
+        return [
+            Part(part, finish(self.rank, draw, start, offset))
+            for part, offset in zip(values, ready.tolist(), strict=True)
+        ]
+        yield  # a verb is a generator, also where nothing waits: `join` does
+
+    def _compute_gradient(self, line: Line, x: Vector) -> tuple[Vector, float, float]:
+        start, draw = line.t, self._drawn
+        self._drawn += 1
+        end = self._engine.slowdown.finish(self.rank, draw, start, self._cost.total)
+        value = self._engine.maths.gradient(x, self.rank, draw)
+        self._record(COMPUTE, start, end, self._engine.names.gradient)
+        line.t = end
+        return value, start, end
+
+    @verb
+    def charge(self, line: Line, seconds: float, name: str = "compute") -> Proc[None]:
+        """Compute that is not a gradient; seconds undisturbed, slowed like the rest of the step."""
+        self.spend(seconds, name)
+        yield self._engine.clock.at(line.t)
+
+    # verbs: collectives
+
+    @verb
+    def all_mean(
+        self,
+        line: Line,
+        x: Vector | Part,
+        over: str | None = None,
+        drop_slowest: int = 0,
+        weight: float = 1.0,
+        algorithm: str | None = None,
+    ) -> Proc[Vector]:
+        """The mean over all workers, by an all-reduce.
+
+        Args:
+            line: the timeline that the verb moves; supplied by the verb's call.
+            x: this worker's contribution.
+            over: None for all workers, `server` for those of this host, `across` for those of equal place on all hosts.
+            drop_slowest: begin without the last so many; a late worker's own x is dropped, it takes the others' mean.
+            weight: this worker's weight in the mean.
+            algorithm: of the all-reduce, instead of the network's.
+        """
+        channel = self._engine.channel(over, self.rank)
+        need = len(channel.ranks) - drop_slowest if drop_slowest else None
+        value = x.value if isinstance(x, Part) else x
+        want = Want("all_reduce", value.nbytes, 0, need, algorithm)
+        member = channel.member(self.rank)
+        meeting = channel.enter(member, want)
+        meeting.bring(member, value, weight)
+        yield from self._meet(line, x, over, meeting)
+        if need is not None and not meeting.counted(member):
+            self._wasted = self._engine.batch
+        return meeting.mean(self._engine.maths)
+
+    @verb
+    def broadcast(self, line: Line, x: Vector, root: int = 0) -> Proc[Vector]:
+        """The root's x, at every worker."""
+        channel = self._engine.channel(None, self.rank)
+        meeting = channel.enter(self.rank, Want("broadcast", x.nbytes, root))
+        meeting.bring(self.rank, x, 1.0)
+        yield from self._meet(line, x, None, meeting)
+        return meeting.of_root()
+
+    @verb
+    def barrier(self, line: Line) -> Proc[None]:
+        """Wait until all workers have come."""
+        channel = self._engine.channel(None, self.rank)
+        meeting = channel.enter(self.rank, Want("barrier", 0.0))
+        meeting.bring(self.rank, self._engine.maths.initial(), 1.0)
+        yield from self._meet(line, None, None, meeting)
+
+    def _meet(self, line: Line, x: Vector | Part | None, over: str | None, meeting: Meeting) -> Proc[None]:
+        channel, call = self._engine.channel(over, self.rank), meeting.call
+        member = channel.member(self.rank)
+        line.t = x.ready if isinstance(x, Part) else line.t
+        previous = channel.before(member, meeting)
+        if previous is not None:
+            yield previous.leaves(member)
+            line.t = max(line.t, float(previous.left[member]))
+        line.blocked = meeting
+        call.arrive(member, max(line.t, self._engine.clock.now))
+        yield call.leaves(member)
+        line.blocked = None
+        channel.leave(member, meeting)
+        name = self._engine.recorder.name(meeting.want.op)
+        began, left = float(call.began[member]), float(call.left[member])
+        self.communicated(line, name, began, left, float(call.bytes_sent[member]), -1)
+
+    # verbs: peers
+
+    @verb
+    def neighbour_mean(self, line: Line, x: Vector) -> Proc[Vector]:
+        """The weighted mean with this step's neighbours of the gossip graph, in lock step with them."""
+        mixing = self._engine.mixing(self.step)
+        mixing.arrive(self.rank, line.t, x)
+        yield from self._wait_for(line, mixing, mixing.leaves(self.rank), "neighbour_mean")
+        return mixing.mean(self.rank, self._engine.maths)
+
+    @verb
+    def average_with(self, line: Line, peer: int) -> Proc[None]:
+        """Average this worker's model and a peer's, atomically; the peer answers at once, whatever it does.
+
+        Both models move by half the difference of what they were when the exchange began, so that a gradient applied
+        meanwhile is not lost (AD-PSGD, papers.md 6).
+        """
+        engine = self._engine
+        if line.t > engine.clock.now:
+            yield engine.clock.at(line.t)
+        exchange = engine.exchange(self.rank, peer)
+        yield from self._wait_for(line, exchange, exchange.done, "average_with")
+        half = (exchange.theirs - exchange.mine) * 0.5
+        self.shift_model(half)
+        engine.workers[peer].shift_model(half * -1.0)
+
+    def draw_peer(self) -> int:
+        """One of the step's candidate peers of the gossip graph; the worker's own rank if there is none."""
+        return self._engine.draw_peer(self.rank, self.step)
+
+    @property
+    def model(self) -> Vector:
+        """The model the worker holds, which peers may change."""
+        return self._models[-1][1]
+
+    @model.setter
+    def model(self, x: Vector) -> None:
+        self.report(x)
+
+    def shift_model(self, delta: Vector) -> None:
+        """A peer moves this worker's model, now; an optimiser's step under way is kept."""
+        time, x = self._models[-1]
+        if time > self._engine.clock.now:
+            self._models[-1] = (time, x + delta)
+        else:
+            self._models.append((self._engine.clock.now, x + delta))
+
+    @verb
+    def send(self, line: Line, peer: int, x: Vector) -> Proc[None]:
+        """Send x to a peer; ends when its bytes have left."""
+        message = self._engine.post(self.rank, peer, x, line.t)
+        yield from self._wait_for(line, message, message.left, "send", x.nbytes, peer)
+
+    @verb
+    def recv(self, line: Line, peer: int) -> Proc[Vector]:
+        """The next value a peer has sent or will send to this worker."""
+        message = self._engine.expect(peer, self.rank)
+        yield from self._wait_for(line, message, message.arrived, "recv", 0.0, peer)
+        return message.value
+
+    # verbs: a parameter server
+
+    @verb
+    def push(self, line: Line, g: Vector, version: int) -> Proc[None]:
+        """Hand g, computed on the model of that version, to the server; ends when it is applied."""
+        self._pushed = yield from self._ask(line, "push", g, version, None)
+
+    @verb
+    def pull(self, line: Line, slack: int | None = None) -> Proc[tuple[Vector, int]]:
+        """The server's model and its version.
+
+        Args:
+            line: the timeline that the verb moves; supplied by the verb's call.
+            slack: answer only when every worker's pushes applied are at most so many behind this worker's.
+        """
+        request = yield from self._ask(line, "pull", None, 0, slack)
+        assert request.value is not None
+        return request.value, request.version
+
+    def _ask(self, line: Line, kind: str, value: Vector | None, version: int, slack: int | None) -> Proc[Any]:
+        server = self._engine.the_server()
+        if line.t > self._engine.clock.now:
+            yield self._engine.clock.at(line.t)
+        request = server.request(self.rank, kind, value, version, slack)
+        yield from self._wait_for(line, request, request.done, kind, request.sent, self.size)
+        return request
+
+    # running beside, and waiting
+
+    def start(self, step: Step[T]) -> Handle[T]:
+        """Let a verb run beside what follows; `join` waits for it."""
+        line = Line(self.line.t, main=False)
+        return Handle(self._engine.clock.process(step.begin(line)), line)
+
+    @verb
+    def join(self, line: Line, handles: Sequence[Handle[T]]) -> Proc[list[T]]:
+        """Wait until all have ended; their values in order. What computation hides of them costs nothing."""
+        self.joining = handles
+        values = []
+        for handle in handles:
+            if handle.process.is_alive:
+                yield handle.process
+            values.append(handle.process.value)
+        if line.t > self._engine.clock.now:
+            yield self._engine.clock.at(line.t)
+        self.joining = ()
+        stretches = [stretch for handle in handles for stretch in handle.line.stretches]
+        line.t = lay_under(line.t, stretches, self._record, self._engine.names.wait)
+        return values
+
+    def concat(self, parts: Sequence[Vector]) -> Vector:
+        """One value of consecutive parts."""
+        return self._engine.maths.concat(parts)
+
+    def _wait_for(
+        self, line: Line, what: Blocked, event: Any, verb_name: str, size: float | None = None, peer: int = -1
+    ) -> Proc[None]:
+        line.blocked = what
+        yield event
+        line.blocked = None
+        sent = what.sent_by(self.rank) if size is None else size  # type: ignore[attr-defined]
+        name = self._engine.recorder.name(verb_name)
+        self.communicated(line, name, what.began_for(self.rank), self._engine.clock.now, sent, peer)
+
+    def communicated(self, line: Line, name: int, began: float, end: float, size: float, peer: int) -> None:
+        """Account for a communication that waited from the line's time to `began` and went on to `end`."""
+        start = max(line.t, began)
+        if line.main:
+            self._record(WAITING, line.t, start, self._engine.names.wait)
+            self._record(COMMUNICATION, start, end, name, size, peer)
+        else:
+            line.stretches.append(Stretch(name, start, end, size, peer))
+        line.t = max(line.t, end)
+
+    def _record(
+        self, kind: int, start: float, end: float, name: int, size: float = 0.0, peer: int = -1, hidden: bool = False
+    ) -> None:
+        if not hidden:
+            self._spent[kind] += end - start
+        self._sent += size
+        self._engine.recorder.span(self.rank, kind, start, end, self.step, name, size, peer, hidden)
+
+    # the end of the run
+
+    def cut(self) -> None:
+        """The run has ended in the middle: record what this worker was in."""
+        if self.joining:
+            self._cut_join()
+        elif self.line.blocked is not None and not self.finished:
+            began, wait = self.line.blocked.began_for(self.rank), self._engine.names.wait
+            if began != began:
+                self._record(WAITING, self.line.t, FOREVER, wait)
+            else:
+                start = max(self.line.t, began)
+                self._record(WAITING, self.line.t, start, wait)
+                self._record(COMMUNICATION, start, FOREVER, wait)
+
+    def _cut_join(self) -> None:
+        stretches, wait = [], self._engine.names.wait
+        for handle in self.joining:
+            stretches += handle.line.stretches
+            blocked = handle.line.blocked
+            began = blocked.began_for(self.rank) if blocked is not None else FOREVER
+            if blocked is not None and began == began:
+                stretches.append(Stretch(wait, max(began, handle.line.t), FOREVER, 0.0, -1))
+        end = lay_under(self.line.t, stretches, self._record, wait)
+        self._record(WAITING, end, FOREVER, wait)
+
+    def stuck(self) -> str | None:
+        """What the worker waits for, for the message of a stuck run; None if it has finished."""
+        if self.finished:
+            return None
+        lines = [self.line, *(handle.line for handle in self.joining)]
+        waits = [line.blocked.waits_for(self.rank) for line in lines if line.blocked is not None]
+        return f"{self.who} (step {self.step}): " + ("; ".join(waits) or "between verbs")
+
+    def use_steps(self) -> None:
+        """At the end of its process: a method that never took a step has forgotten `for t in w.steps()`.
+
+        Raises:
+            VerbError: it took none.
+        """
+        complain_of_dropped(self)
+        if self.step == 0 and self._engine.step_limit(1.0) > 0:
+            raise VerbError(f"{self.who} took no step: write `for t in w.steps()`")
