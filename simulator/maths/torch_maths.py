@@ -1,0 +1,164 @@
+"""Real maths: a problem's gradients, means and evaluations with torch, on one thread.
+
+Sums over workers run in rank order, element by element, so a process's mean has the bits of a cohort's,
+and a mean taken in parts those of a mean taken whole. The mean of equal values is that value, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from operator import is_
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simulator.maths import BoolArray, Evaluation
+from simulator.maths.dense import Dense
+from simulator.maths.pending import CHUNK, Pending, chunks
+from simulator.maths.task import DTYPES
+from simulator.problems.base import Problem
+from simulator.problems.batches import IntArray
+from simulator.streams import Draws
+from simulator.values import Vector
+
+
+class TorchMaths:
+    """The maths of a run that learns.
+
+    Args:
+        problem: what is learned.
+        n_workers: workers among whom the data are divided.
+        draws: the run's draws.
+        value_bytes: size of a model or gradient on the wire (of the model costed).
+        dtype: `float32` or `float64`.
+    """
+
+    def __init__(
+        self, problem: Problem, n_workers: int, draws: Draws, value_bytes: float, dtype: str = "float32"
+    ) -> None:
+        self.batch = problem.batch_size(n_workers)
+        self.train_samples = problem.train_size(n_workers)
+        self.metrics = problem.metrics
+        self.n_workers = n_workers
+        self.pending = Pending(self._compute)
+        self._draws, self._noise = draws, problem.noise
+        self._nbytes = value_bytes
+        self._task = problem.task(dtype, n_workers)
+        self._batches = problem.batches(n_workers, draws)
+        start = torch.tensor(problem.initial(draws), dtype=DTYPES[dtype])
+        self._initial = Dense(start, value_bytes)
+        self._joined: tuple[tuple[Vector, ...], Dense] | None = None
+
+    def initial(self) -> Dense:
+        """See `Maths`."""
+        return self._initial
+
+    def gradient(self, x: Vector, worker: int, draw: int) -> Dense:
+        """See `Maths`."""
+        samples = self._batches.one(worker, draw)
+        return self.pending.begin(_tensor(x), samples, worker, draw, self._nbytes)
+
+    def gradients(self, x: Vector, draw: int) -> Dense:
+        """See `Maths`."""
+        data = _tensor(x)
+        models = [data] * self.n_workers if data.dim() == 1 else list(data.unbind())
+        samples = [self._batches.one(worker, draw) for worker in range(self.n_workers)]
+        slopes = torch.empty(self.n_workers, data.shape[-1], dtype=data.dtype)
+        for chunk in chunks([len(one) for one in samples], CHUNK):
+            chosen = np.stack([samples[worker] for worker in chunk])
+            slopes[chunk] = self._compute([models[w] for w in chunk], chosen, chunk, [draw] * len(chunk))
+        return Dense(slopes, self._nbytes)
+
+    def _compute(
+        self, models: Sequence[Tensor], samples: IntArray, workers: Sequence[int], draws: Sequence[int]
+    ) -> Tensor:
+        slopes = self._task.gradients(models, samples, workers)
+        if self._noise:
+            for row, worker, draw in zip(slopes, workers, draws, strict=True):
+                row.add_(self._gaussian(worker, draw, len(row)).to(row.dtype))
+        return slopes
+
+    def _gaussian(self, worker: int, draw: int, d: int) -> Tensor:
+        """Noise of one gradient, shape (d,)."""
+        from scipy.special import ndtri
+
+        return torch.from_numpy(self._noise * ndtri(self._draws.block("noise", draw, d, worker * d)))
+
+    def cancel(self, value: Vector) -> None:
+        """See `Maths`."""
+        if isinstance(value, Dense) and value.pending:
+            value.settle(None)
+
+    def mean(self, values: Sequence[Vector], weights: Sequence[float] | None = None) -> Dense:
+        """See `Maths`."""
+        return Dense(_mean([_tensor(value) for value in values], weights), values[0].nbytes)
+
+    def cohort_mean(self, x: Vector, keep: BoolArray | None = None) -> Dense:
+        """See `Maths`."""
+        data = _tensor(x)
+        if data.dim() == 1:
+            return Dense(data, x.nbytes)
+        rows = data.unbind()
+        return Dense(
+            _mean(rows if keep is None else [row for row, kept in zip(rows, keep, strict=True) if kept]),
+            x.nbytes,
+        )
+
+    def concat(self, parts: Sequence[Vector]) -> Dense:
+        """See `Maths`. Parts that are the same objects as at the last call give the same object."""
+        asked = tuple(parts)
+        kept = self._joined
+        if kept is None or len(kept[0]) != len(asked) or not all(map(is_, kept[0], asked)):
+            data = torch.cat([_tensor(part) for part in asked], dim=-1)
+            kept = self._joined = (asked, Dense(data, sum(part.nbytes for part in asked)))
+        return kept[1]
+
+    def row(self, x: Vector, worker: int) -> Dense:
+        """See `Maths`."""
+        data = _tensor(x)
+        return Dense(data if data.dim() == 1 else data[worker], x.nbytes)
+
+    def evaluate(self, x: Vector, split: str) -> Evaluation:
+        """See `Maths`."""
+        return self._task.evaluate(self.cohort_mean(x).data, split)
+
+    def evaluate_each(self, values: Sequence[Vector] | Vector, split: str) -> Evaluation:
+        """See `Maths`."""
+        told = [self._task.evaluate(model, split) for model in _rows(values)]
+        right = [one.accuracy for one in told if one.accuracy is not None]
+        loss = float(np.mean([one.loss for one in told]))
+        return Evaluation(loss, float(np.mean(right)) if right else None)
+
+    def distance(self, values: Sequence[Vector] | Vector) -> float:
+        """See `Maths`; 0 where the mean is 0 and all agree."""
+        rows = [row.double() for row in _rows(values)]
+        mean = _mean(rows)
+        apart = sqrt(sum(float((row - mean).square().sum()) for row in rows) / len(rows))
+        return apart / float(mean.norm()) if apart else 0.0
+
+
+def _tensor(value: Vector) -> Tensor:
+    if not isinstance(value, Dense):
+        raise TypeError(f"a run with a problem computes with dense values, not with {value!r}")
+    return value.data
+
+
+def _rows(values: Sequence[Vector] | Vector) -> Sequence[Tensor]:
+    """One tensor (d,) per worker."""
+    if isinstance(values, Vector):
+        data = _tensor(values)
+        return [data] if data.dim() == 1 else data.unbind()
+    return [_tensor(value) for value in values]
+
+
+def _mean(rows: Sequence[Tensor], weights: Sequence[float] | None = None) -> Tensor:
+    """Mean of tensors of one shape in the order given."""
+    first = rows[0]
+    if all(row is first or torch.equal(row, first) for row in rows):
+        return first
+    total = first.clone() if weights is None else first * weights[0]
+    for number in range(1, len(rows)):
+        total.add_(rows[number] if weights is None else rows[number] * weights[number])
+    return total.div_(len(rows) if weights is None else sum(weights))

@@ -1,0 +1,37 @@
+"""The handwritten digits of scikit-learn: 1,797 images of 8 x 8 in ten classes, split once for all."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from simulator.fabric import FloatArray
+from simulator.streams import Draws
+
+__all__ = ["CLASSES", "PIXELS", "TEST", "TRAIN", "Classified", "digits"]
+
+PIXELS, CLASSES = 64, 10
+TRAIN, TEST = 1437, 360  # four fifths, one fifth
+
+
+class Classified(NamedTuple):
+    """Samples with classes: inputs (samples, features), labels (samples,)."""
+
+    train: FloatArray
+    train_labels: np.ndarray
+    test: FloatArray
+    test_labels: np.ndarray
+
+
+@cache
+def digits() -> Classified:
+    """Pixels scaled to 0 .. 1. Which images are the test set does not depend on any seed of a run."""
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    order = Draws(0).permutation("digits/test", 0, len(labels))
+    train, test = order[:TRAIN], order[TRAIN:]
+    scaled = images / 16.0
+    return Classified(scaled[train], labels[train], scaled[test], labels[test])
