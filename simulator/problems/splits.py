@@ -104,7 +104,7 @@ class Label(Split):
 
 @final
 class Dirichlet(Split):
-    """Each class is shared out in proportions drawn from a Dirichlet distribution; small `alpha`: unlike ones.
+    """Each class is shared out in proportions drawn from a Dirichlet distribution.
 
     Yurochkin et al., "Bayesian nonparametric federated learning of neural networks", 2019, section 4. A
     worker left with nothing gets one sample of the best served.
