@@ -229,7 +229,7 @@ class Network:
         now = self.clock.now
         if now != self._wake:
             return
-        due = [t for t in self._live if t.finish - now <= _TIE * (t.finish - t.begin)]
+        due = [t for t in self._live if t.finish < math.inf and t.finish - now <= _TIE * (t.finish - t.begin)]
         self._live = [t for t in self._live if t not in due]
         for transfer in due:
             self._complete(transfer)

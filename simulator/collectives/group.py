@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from simulator.collectives import barrier, binomial, direct, halving_doubling, pairs, ring
+from simulator.collectives import barrier, binomial, direct, halving_doubling, hierarchical, pairs, ring, tree
 from simulator.collectives.call import Call, StepwiseCall, TogetherCall
 from simulator.collectives.laid import LaidPlan
 from simulator.collectives.plan import Plan
@@ -24,9 +24,14 @@ DEFAULTS = {
     "barrier": "dissemination",
 }
 
+TREE_CHUNKS = 16  # chunks of the buffer in a tree, where `network.collective.tree_chunks` says nothing
+
 _PLANS: dict[tuple[str, str], Callable[[Group, int], Plan]] = {
     ("all_reduce", "ring"): lambda g, _: ring.all_reduce(g.n),
     ("all_reduce", "halving_doubling"): lambda g, _: halving_doubling.all_reduce(g.n),
+    ("all_reduce", "tree"): lambda g, _: tree.all_reduce(g.n, g.tree_chunks, g.by_message),
+    ("all_reduce", "double_tree"): lambda g, _: tree.double_all_reduce(g.n, g.tree_chunks, g.by_message),
+    ("all_reduce", "hierarchical"): lambda g, _: hierarchical.all_reduce(g.hosts),
     ("all_reduce", "direct"): lambda g, _: direct.all_reduce(g.n),
     ("reduce_scatter", "ring"): lambda g, _: ring.reduce_scatter(g.n),
     ("all_gather", "ring"): lambda g, _: ring.all_gather(g.n),
@@ -45,7 +50,8 @@ class Group:
         network: what carries the messages.
         nodes: node of each member, shape (n,).
         hosts: host id of each member, shape (n,), for hierarchical algorithms.
-        algorithms: operation -> algorithm, where not the default (the scenario's `network.collective`).
+        algorithms: operation -> algorithm, where not the default, and `tree_chunks` (the scenario's
+            `network.collective`).
     """
 
     def __init__(
@@ -54,13 +60,15 @@ class Group:
         nodes: IntArray,
         *,
         hosts: IntArray,
-        algorithms: Mapping[str, str] | None = None,
+        algorithms: Mapping[str, str | int] | None = None,
     ) -> None:
         self.network = network
         self.nodes = np.asarray(nodes, dtype=np.int64)
-        self.hosts = np.asarray(hosts, dtype=np.int64)
+        self.hosts: IntArray = np.asarray(hosts, dtype=np.int64)
         self.n: int = len(self.nodes)
         self.algorithms = {**DEFAULTS, **(algorithms or {})}
+        self.tree_chunks: int = int(self.algorithms.get("tree_chunks", TREE_CHUNKS))
+        self.by_message: bool = network.fidelity == "flows"
         self._laid: dict[tuple[str, str, int], LaidPlan] = {}
 
     def call(
@@ -82,7 +90,7 @@ class Group:
                 says.
             algorithm: another one than the group's.
         """
-        laid = self.plan(op, algorithm or self.algorithms[op], root)
+        laid = self.plan(op, algorithm or str(self.algorithms[op]), root)
         kind = TogetherCall if laid.together else StepwiseCall
         return kind(self.network, laid, float(nbytes), self.n if need is None else need)
 

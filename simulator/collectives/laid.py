@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from simulator.collectives.load import Load, lay_all
+from simulator.collectives.load import lay
 from simulator.collectives.messages import by_message
 from simulator.collectives.plan import Plan
 from simulator.fabric import FloatArray, IntArray
@@ -37,11 +36,9 @@ class LaidPlan:
             plan = by_message(plan)
         self.together = plan.together
         self.steps = plan.steps
-        self.loads = lay_all(network.fabric, nodes, [s.part for s in plan.steps], network.message_overhead)
+        self.loads = lay(network, nodes, plan.steps)
         self._order()
         self.busiest = self._busiest(network.fabric.bandwidth)
-        if network.fidelity == "closed_form":
-            self.loads = self._stage_loads(network.fabric.links)
 
     def _order(self) -> None:
         """Turn what each step waits for round, into what follows each step."""
@@ -79,16 +76,6 @@ class LaidPlan:
         for load in self.loads:
             seconds[load.links] += load.weights * (load.part.share * load.part.rounds)
         return float((seconds / bandwidth).max(initial=0.0))
-
-    def _stage_loads(self, links: int) -> list[Load]:
-        """Loads whose weights count all steps of their stage on their links."""
-        total: dict[int, FloatArray] = {}
-        for step, load in zip(self.steps, self.loads, strict=True):
-            total.setdefault(step.stage, np.zeros(links))[load.links] += load.weights
-        return [
-            replace(load, weights=total[step.stage][load.links])
-            for step, load in zip(self.steps, self.loads, strict=True)
-        ]
 
     @cached_property
     def sends(self) -> FloatArray:

@@ -1,9 +1,9 @@
 """What a part of a collective puts on the links, and how its latency bounds its rate.
 
 A part is a bundle: one activity of rate rho loads link l with m_l rho, where m_l edges pass over l. An edge
-carries `rounds` chunks of s bytes; a member sends chunk r + 1 when chunk r has left and its neighbour's
-chunk r has come. So latency is neither added nor hidden; on a quiet network, with a_i the latency and r_i
-the rate of edge i,
+carries `rounds` chunks of s bytes; a member of a ring sends chunk r + 1 when chunk r has left and its
+neighbour's chunk r has come. So latency is neither added nor hidden; on a quiet network, with a_i the
+latency and r_i the rate of edge i,
 
     rounds * max(s / r_min, mean_i(a_i + s / r_i))      a send ends when its bytes have left
     rounds * max_i(a_i + s / r_i)                       a send ends when its bytes have arrived
@@ -14,12 +14,15 @@ fluid share. A part of one round hides nothing: its latency follows its bytes.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.collectives.plan import Part
+from simulator.collectives.plan import Part, Step
 from simulator.fabric import Fabric, FloatArray, IntArray
+from simulator.network import Network
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,70 +33,97 @@ class Load:
         part: what moves.
         links: ids of the links used, ascending, shape (k,).
         weights: edges over each, shape (k,).
-        latency: seconds of each edge, with the host's overhead per message, shape (edges,).
-        rate: bytes/s of each edge when the part is alone, shape (edges,).
-        mean_latency, mean_pace: means over edges of the latency and of 1 / rate.
+        latency: seconds of each edge, shape (edges,).
+        pace: seconds per byte of each edge when its stage is alone, shape (edges,).
+        overhead: host seconds before each message.
+        slowest: seconds per byte that a network without sharing needs; 0 where links are shared.
     """
 
     part: Part
     links: IntArray
     weights: FloatArray
     latency: FloatArray
-    rate: FloatArray
+    pace: FloatArray
+    overhead: float
+    slowest: float
     mean_latency: float
     mean_pace: float
     max_latency: float
 
     def cap(self, chunk: float, send_ends: str) -> float:
-        """Bytes/s that latency leaves of the rate, for chunks of `chunk` bytes; inf for one round."""
+        """Largest rate, bytes/s, for chunks of `chunk` bytes."""
+        if chunk <= 0.0:
+            return math.inf
+        seconds = max(self._round(chunk, send_ends), chunk * self.slowest)
+        return chunk / seconds if seconds > 0.0 else math.inf
+
+    def _round(self, chunk: float, send_ends: str) -> float:
+        """Seconds a round of several takes by latency, sharing apart."""
         if self.part.rounds == 1 or self.max_latency == 0.0:
-            return np.inf
+            return 0.0
         if send_ends == "arrived":
-            return chunk / float((self.latency + chunk / self.rate).max())
-        return chunk / (self.mean_latency + chunk * self.mean_pace)
+            return float((self.latency + chunk * self.pace).max()) + self.overhead
+        if self.part.relay:
+            return self.mean_latency + chunk * self.mean_pace + self.overhead
+        return chunk * float(self.pace.max()) + self.overhead
 
     def after(self, chunk: float, send_ends: str) -> float:
         """Seconds from the last byte's leaving to the end of the part."""
-        if self.part.rounds == 1:
+        if self.part.rounds == 1 or (send_ends == "left" and not self.part.relay):
             return self.max_latency
         if chunk > 0.0:
             return 0.0
-        return self.part.rounds * (self.max_latency if send_ends == "arrived" else self.mean_latency)
+        latency = self.max_latency if send_ends == "arrived" else self.mean_latency
+        return self.part.rounds * (latency + self.overhead)
 
 
-def lay(fabric: Fabric, part: Part, paths: IntArray, overhead: float) -> Load:
-    """Lay a part over the paths of its edges, shape (edges, hops) padded with -1."""
+def lay(network: Network, nodes: IntArray, steps: Sequence[Step]) -> list[Load]:
+    """Lay all steps of a plan over the fabric, with one query to the router."""
+    if not steps:
+        return []
+    fabric = network.fabric
+    src = nodes[np.concatenate([s.part.src for s in steps])]
+    dst = nodes[np.concatenate([s.part.dst for s in steps])]
+    paths = fabric.router.paths(src, dst)
+    latency = fabric.path_latency(paths)
+    pace = _pace(fabric, paths, np.repeat([s.stage for s in steps], [len(s.part.src) for s in steps]))
+    loads, begin = [], 0
+    for step in steps:
+        edges = slice(begin, begin + len(step.part.src))
+        begin = edges.stop
+        loads.append(_load(network, step.part, paths[edges], latency[edges], pace[edges]))
+    return loads
+
+
+def _pace(fabric: Fabric, paths: IntArray, stage: IntArray) -> FloatArray:
+    """Seconds per byte of each edge if all edges of its stage share each link equally, shape (edges,)."""
+    pace = np.zeros(len(paths))
+    for each in np.unique(stage):
+        rows = stage == each
+        used = paths[rows]
+        count = np.bincount(used[used >= 0], minlength=fabric.links)
+        per_link = np.append(count / fabric.bandwidth, 0.0)  # the pad -1 reads the last
+        pace[rows] = per_link[used].max(axis=1, initial=0.0)
+    return pace
+
+
+def _load(network: Network, part: Part, paths: IntArray, latency: FloatArray, pace: FloatArray) -> Load:
     used = paths[paths >= 0]
     if len(paths) == 1:
         links, weights = np.sort(used), np.ones(len(used))
-        rate = fabric.path_bandwidth(paths)
     else:
-        count = np.bincount(used, minlength=fabric.links)
+        count = np.bincount(used, minlength=network.fabric.links)
         links = np.flatnonzero(count)
         weights = count[links].astype(np.float64)
-        share = np.append(fabric.bandwidth / np.maximum(count, 1), np.inf)  # the pad -1 reads the last
-        rate = share[paths].min(axis=1, initial=np.inf)
-    latency = fabric.path_latency(paths) + overhead
     return Load(
         part,
         links,
         weights,
         latency,
-        rate,
+        pace,
+        network.message_overhead,
+        float(pace.max()) if network.fidelity == "closed_form" else 0.0,
         float(latency.mean()),
-        float((1.0 / rate).mean()),
+        float(pace.mean()),
         float(latency.max()),
     )
-
-
-def lay_all(fabric: Fabric, nodes: IntArray, parts: list[Part], overhead: float) -> list[Load]:
-    """Lay many parts, with one query to the router."""
-    if not parts:
-        return []
-    src = nodes[np.concatenate([p.src for p in parts])]
-    dst = nodes[np.concatenate([p.dst for p in parts])]
-    paths = fabric.router.paths(src, dst)
-    ends = np.cumsum([len(p.src) for p in parts]).tolist()
-    return [
-        lay(fabric, p, paths[end - len(p.src) : end], overhead) for p, end in zip(parts, ends, strict=True)
-    ]

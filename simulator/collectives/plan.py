@@ -22,12 +22,14 @@ class Part:
         src, dst: members at the two ends of each edge, shape (edges,).
         share: bytes an edge carries in one round, as a share of the buffer.
         rounds: how often every edge is used, one round after the other (a ring: 2 (n - 1)).
+        relay: a member sends in a round what it received in the one before; else it has all it sends.
     """
 
     src: IntArray
     dst: IntArray
     share: float
     rounds: int = 1
+    relay: bool = True
 
     @property
     def single(self) -> bool:

@@ -51,13 +51,14 @@ class Running:
         if load.part.single and network.fidelity != "closed_form":
             src, dst = load.part.src[0], load.part.dst[0]
             event: Event = network.message(self._laid.nodes[src], self._laid.nodes[dst], chunk, at).left
-            after = load.max_latency - (network.message_overhead if len(load.links) else 0.0)
+            after = load.max_latency
         else:
             size = chunk * load.part.rounds
             cap = load.cap(chunk, network.send_ends)
             total = size * len(load.part.src)
+            first = load.overhead if load.part.rounds == 1 else 0.0  # else in the cap
             activity = Activity(load.links, load.weights, size, cap, total, self._laid.name)
-            event = network.start(activity, at)
+            event = network.start(activity, at + first)
             after = load.after(chunk, network.send_ends)
         assert event.callbacks is not None
         event.callbacks.append(partial(self._left, step, after))
@@ -65,8 +66,9 @@ class Running:
     def _left(self, step: int, after: float, event: Event) -> None:
         left = float(event.value)  # type: ignore[arg-type]
         arrived = left + after
+        sent = arrived if self._network.send_ends == "arrived" else left
         for follower in self._laid.on_left[step]:
-            self.release(follower, left)
+            self.release(follower, sent)
         for follower in self._laid.on_arrived[step]:
             self.release(follower, arrived)
         self._ended(step, left, arrived)
