@@ -40,7 +40,7 @@ class DenseNet:
     def _tensors(self, flat: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Weights (k, inputs, outputs) and biases (k, 1, outputs) of each layer: views of (k, d)."""
         weights = [
-            flat[:, low:high].unflatten(1, shape)
+            flat[:, low:high].view(len(flat), *shape)
             for (low, high), shape in zip(pairwise(self._weight_ends), self._shapes, strict=True)
         ]
         biases = [flat[:, low:high].unsqueeze(1) for low, high in pairwise(self._bias_ends)]
@@ -91,6 +91,6 @@ def _running(sizes: list[int], start: int) -> list[int]:
 
 def _slope(logits: Tensor, labels: Tensor) -> Tensor:
     """Slope of the mean cross-entropy by the logits: (softmax - one hot) / batch."""
-    slope = stacked.empty(*logits.shape, logits.dtype).copy_(logits.softmax(-1))
+    slope = stacked.empty(logits.shape, logits.dtype).copy_(logits.softmax(-1))
     minus = torch.full((1, 1, 1), -1.0, dtype=logits.dtype).expand(*labels.shape, 1)
     return slope.scatter_add_(2, labels.unsqueeze(2), minus).div_(labels.shape[1])

@@ -21,8 +21,9 @@ def _padded(entries: int, dtype: torch.dtype) -> int:
     return -(-entries // per_line) * per_line
 
 
-def empty(k: int, rows: int, columns: int, dtype: torch.dtype) -> Tensor:
+def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Space for k matrices, each beginning on a cache line: shape (k, rows, columns)."""
+    k, rows, columns = shape
     stride = _padded(rows * columns, dtype)
     return torch.empty(k * stride, dtype=dtype).as_strided((k, rows, columns), (stride, columns, 1))
 
@@ -35,7 +36,7 @@ def lined_up(stack: Tensor) -> bool:
 
 def aligned(stack: Tensor) -> Tensor:
     """The stack itself, or a copy in which each matrix begins on a cache line."""
-    return stack if lined_up(stack) else empty(*stack.shape, stack.dtype).copy_(stack)
+    return stack if lined_up(stack) else empty(stack.shape, stack.dtype).copy_(stack)
 
 
 def models(flat: Sequence[Tensor]) -> Tensor:
@@ -59,7 +60,7 @@ def rows(k: int, d: int, dtype: torch.dtype) -> Tensor:
 def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
     """Matrix products (k, a, b) @ (k, b, c) -> (k, a, c) of `aligned` stacks (or transposes of such)."""
     k, a, c = left.shape[0], left.shape[1], right.shape[2]
-    out = empty(k, a, c, left.dtype) if out is None else out
+    out = empty((k, a, c), left.dtype) if out is None else out
     if k == 1 and 1 in (a, c):
         out.copy_(product(left.expand(2, -1, -1), right.expand(2, -1, -1))[:1])
         return out
