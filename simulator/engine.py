@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulator.clock import OBSERVE, Clock
+from simulator.cohort import Cohort
 from simulator.collectives import Group
 from simulator.errors import InputError, StuckError
 from simulator.job import Job
@@ -34,6 +35,7 @@ class Names(NamedTuple):
 
     gradient: int
     wait: int
+    rounds: tuple[int, ...]
 
 
 class _Update(NamedTuple):
@@ -68,8 +70,10 @@ class Engine:
             log=job.record == "all",
         )
         self.recorder = Recorder(self.size, self.clock, job.record, limit=self.time_limit)
-        self.names = Names(self.recorder.name("gradient"), self.recorder.name("wait"))
+        name = self.recorder.name
+        self.names = Names(name("gradient"), name("wait"), (name("all_reduce"),))
         self.workers: list[Worker] = []
+        self.cohort: Cohort | None = None
         self.server: Server | None = None
         self.observer: Observer | None = None
         if self.maths.metrics:
@@ -196,14 +200,23 @@ class Engine:
         """The method's model: the server's, else the mean of the workers'."""
         if self.server is not None and self.server.version >= 0:
             return self.server.model
-        models = self.models_now()
+        if self.cohort is not None:
+            return self.cohort.models_at(self.clock.now)
+        models = [worker.model_at(self.clock.now) for worker in self.workers]
         if all(model is models[0] for model in models):
             return models[0]
         return self.maths.mean(models)
 
-    def models_now(self) -> list[Vector]:
-        """Every worker's own model."""
+    def models_now(self) -> list[Vector] | Vector:
+        """Every worker's own model: a list, or a cohort's value."""
+        if self.cohort is not None:
+            return self.cohort.models_at(self.clock.now)
         return [worker.model_at(self.clock.now) for worker in self.workers]
+
+    def rounds(self) -> int | None:
+        """Synchronisations that every worker has been through; None for a method without any."""
+        counts = [self.cohort.rounds] if self.cohort else [worker.rounds for worker in self.workers]
+        return min(counts) if max(counts) else None
 
     # the end
 
@@ -257,12 +270,15 @@ class Engine:
         if stop.time is not None:
             shares.append(self.clock.now / stop.time)
         if stop.steps:
-            shares.append(sum(w.step - 1 for w in self.workers) / (stop.steps * max(len(self.workers), 1)))
+            steps = [w.step - 1 for w in self.workers] or [self.cohort.step - 1 if self.cohort else 0]
+            shares.append(sum(steps) / (stop.steps * len(steps)))
         if stop.samples:
             shares.append(self._steps_counted * self.batch / stop.samples)
         return min(max(shares), 1.0)
 
     def _stuck(self) -> str:
+        if self.cohort is not None:
+            return f"the run cannot go on: {self.cohort.stuck()}"
         waits = [text for worker in self.workers if (text := worker.stuck()) is not None]
         more = f"\n  and {len(waits) - 12} more" if len(waits) > 12 else ""
         return "the run cannot go on: every worker waits\n  " + "\n  ".join(waits[:12]) + more

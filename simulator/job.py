@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,13 +13,15 @@ from simulator.fabric import Fabric, FloatArray
 from simulator.maths import Maths
 from simulator.network import Fidelity, SendEnds
 from simulator.optimizers import Optimizer
-from simulator.peers import PeerGraph
 from simulator.placement import Workers
 from simulator.recorder import RecordLevel
 from simulator.schedules import Schedule
 from simulator.stragglers import StragglerSpec
 from simulator.strategies.base import Strategy
 from simulator.streams import Draws
+
+if TYPE_CHECKING:
+    from simulator.peers import PeerGraph
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,10 @@ class Meeting:
         self._result: Vector | None = None
 
     def bring(self, member: int, value: Vector, weight: float) -> None:
-        """A member's contribution, there when it arrives."""
-        self.values[member] = value
-        self.weights[member] = weight
+        """A member's contribution, there when it arrives; one that is too late to be counted is dropped."""
+        if self._result is None:
+            self.values[member] = value
+            self.weights[member] = weight
 
     def counted(self, member: int) -> bool:
         """Whether the member came in time to be counted (backup workers); ties go by rank."""

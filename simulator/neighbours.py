@@ -13,11 +13,11 @@ from simpy.events import Event
 from simulator.fabric import IntArray
 from simulator.maths import Maths
 from simulator.network import Activity, Network
-from simulator.peers import Mixing
 from simulator.values import Vector
 
 if TYPE_CHECKING:
     from simulator.engine import Engine
+    from simulator.peers import Mixing
 
 
 class Neighbourhood:

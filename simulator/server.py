@@ -1,6 +1,7 @@
 """A parameter server: a queue of requests, apart from the sharing of links.
 
-A push is served by its transfer to the server and then applied; a pull by the transfer of the model. Disciplines:
+A push is served by its transfer to the server and then applied; a pull by the transfer of the model; an exchange by both,
+as one service: nobody else is taken between them. Disciplines:
 `fcfs` one transfer at a time in order of arrival (ties by rank); `round_robin` likewise, but pushes in turn of ranks;
 `processor_sharing` all transfers at once, updates one at a time; `lock_free` all at once, updates too. A transfer
 occupies the server until its bytes have left; the latency of the last byte is the wire's. A request itself travels with
@@ -28,18 +29,21 @@ Discipline = Literal["fcfs", "processor_sharing", "round_robin", "lock_free"]
 
 
 class Request:
-    """A push or a pull of one worker.
+    """A push, a pull or an exchange (push, then pull) of one worker.
 
     Attributes:
+        kind: push, pull or exchange.
         value: the gradient pushed, or the model pulled.
         version: of the model the gradient was computed on, or of the model pulled.
+        reply, reply_version: the model that answers an exchange.
         step: the worker's step.
         staleness: model versions between the pull and the application.
         sent: bytes the worker itself sends.
     """
 
     __slots__ = (
-        "_began", "_server", "at", "done", "kind", "rank", "sent", "slack", "staleness", "step", "value", "version",
+        "_began", "_server", "at", "done", "kind", "rank", "reply", "reply_version", "sent", "slack", "staleness", "step",
+        "value", "version",
     )  # fmt: skip
 
     def __init__(self, server: Server, rank: int, kind: str, value: Vector | None, version: int) -> None:
@@ -49,6 +53,8 @@ class Request:
         self.at = server.clock.now
         self.step = server.step_of(rank)
         self.slack: int | None = None
+        self.reply: Vector | None = None
+        self.reply_version = 0
         self.staleness = math.nan
         self.sent = value.nbytes if value is not None else 0.0
         self.done = Event(server.clock)
@@ -175,7 +181,10 @@ class Server:
     def _close_open(self) -> None:
         for push in self._open:
             self._applied[push.rank] += 1
-            push.done.succeed()
+            if push.kind == "exchange":
+                self._answer(push)
+            else:
+                push.done.succeed()
         self._open.clear()
         self._dispatch_soon()
 
@@ -206,7 +215,7 @@ class Server:
             self._serve(request)
 
     def _eligible(self, request: Request) -> bool:
-        if request.kind == "push":
+        if request.kind != "pull":
             return self._discipline != "round_robin" or request.rank == self._turn
         if self.version < 0:
             return False
@@ -227,8 +236,19 @@ class Server:
         message = self._engine.network.message(src, dst, request.value.nbytes)
         assert message.left.callbacks is not None
         assert message.arrived.callbacks is not None
+        if request.kind != "exchange":
+            message.left.callbacks.append(lambda _: self._free())
+        message.arrived.callbacks.append(lambda _: _succeed(request.done) if pull else self._deliver(request))
+
+    def _answer(self, request: Request) -> None:
+        """The second half of an exchange: the model goes back."""
+        request.reply, request.reply_version = self.model, self.version
+        worker = int(self._engine.job.workers.node[request.rank])
+        message = self._engine.network.message(self._node, worker, self.model.nbytes)
+        assert message.left.callbacks is not None
+        assert message.arrived.callbacks is not None
         message.left.callbacks.append(lambda _: self._free())
-        message.arrived.callbacks.append(lambda _: request.done.succeed() if pull else self._deliver(request))
+        message.arrived.callbacks.append(lambda _: _succeed(request.done))
 
     def _free(self) -> None:
         self._busy = False
@@ -246,3 +266,7 @@ class Server:
         insort(self._inbox, (self.clock.now, push.rank, push))
         if self._wanted is not None and not self._wanted.triggered:
             self._wanted.succeed()
+
+
+def _succeed(event: Event) -> None:
+    event.succeed()

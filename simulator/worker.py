@@ -33,6 +33,7 @@ class Worker:
         rank: 0 .. size - 1.
         size: number of workers.
         step: the local step it is in, from 1.
+        rounds: synchronisations it has been through.
         model: for methods in which others change a worker's model: what the worker holds now.
     """
 
@@ -42,6 +43,7 @@ class Worker:
         self.step = 0
         self.dropped: str | None = None
         self.finished = False
+        self.rounds = 0
         self.line = Line(0.0)
         self.joining: Sequence[Handle[Any]] = ()
         self._engine = engine
@@ -236,6 +238,7 @@ class Worker:
         yield call.leaves(member)
         line.blocked = None
         channel.leave(member, meeting)
+        self.rounds += line.main
         name = self._engine.recorder.name(meeting.want.op)
         began, left = float(call.began[member]), float(call.left[member])
         self.communicated(line, name, began, left, float(call.bytes_sent[member]), -1)
@@ -248,6 +251,7 @@ class Worker:
         mixing = self._engine.mixing(self.step)
         mixing.arrive(self.rank, line.t, x)
         yield from self._wait_for(line, mixing, mixing.leaves(self.rank), "neighbour_mean")
+        self.rounds += 1
         return mixing.mean(self.rank, self._engine.maths)
 
     @verb
@@ -308,6 +312,14 @@ class Worker:
         self._pushed = yield from self._ask(line, "push", g, version, None)
 
     @verb
+    def push_pull(self, line: Line, g: Vector, version: int) -> Proc[tuple[Vector, int]]:
+        """Push g and pull the model that it makes, as one service: the server takes nobody else between."""
+        self._pushed = yield from self._ask(line, "exchange", g, version, None)
+        assert self._pushed is not None
+        assert self._pushed.reply is not None
+        return self._pushed.reply, self._pushed.reply_version
+
+    @verb
     def pull(self, line: Line, slack: int | None = None) -> Proc[tuple[Vector, int]]:
         """The server's model and its version.
 
@@ -316,6 +328,7 @@ class Worker:
             slack: answer only when every worker's pushes applied are at most so many behind this worker's.
         """
         request = yield from self._ask(line, "pull", None, 0, slack)
+        self.rounds += slack == 0
         assert request.value is not None
         return request.value, request.version
 
@@ -347,6 +360,7 @@ class Worker:
             yield self._engine.clock.at(line.t)
         self.joining = ()
         stretches = [stretch for handle in handles for stretch in handle.line.stretches]
+        self.rounds += any(s.name in self._engine.names.rounds for s in stretches)
         line.t = lay_under(line.t, stretches, self._record, self._engine.names.wait)
         return values
 

@@ -3,8 +3,8 @@
 Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013 (bound s);
 Dean et al., "Large Scale Distributed Deep Networks", NIPS 2012 (asynchronous, bound none); Paine et al., "GPU
 Asynchronous SGD", 2013 (n_sync local steps between pushes of the model's change).
-Differences: a worker pulls right after its push; with bound 0 the server applies the mean of a round once, else each push as
-it comes, at the full learning rate.
+Differences: a worker pulls right after its push (asynchronous: the server answers before it takes the next); with bound 0
+the server applies the mean of a round once, else each push as it comes, at the full learning rate.
 """
 
 from __future__ import annotations
@@ -45,8 +45,12 @@ class ParameterServer(Strategy):
             if self.n_sync > 1:
                 x, opt = w.apply(x, g, opt)
             if t % self.n_sync == 0:
-                yield from w.push(g if self.n_sync == 1 else x - pulled, version)
-                pulled, version = yield from w.pull(slack)
+                change = g if self.n_sync == 1 else x - pulled
+                if slack is None:
+                    pulled, version = yield from w.push_pull(change, version)
+                else:
+                    yield from w.push(change, version)
+                    pulled, version = yield from w.pull(slack)
                 x = pulled
             w.report(x)
 

@@ -23,7 +23,9 @@ class SyncSGD(Strategy):
     """One gradient a worker, one mean over all, one step, again."""
 
     kind: Literal["sync_sgd"] = "sync_sgd"
-    bucket_bytes: PositiveBytes = Field(25e6, description="gradients travel in buckets of this size")
+    bucket_bytes: PositiveBytes = Field(
+        25e6, validate_default=False, description="gradients travel in buckets of this size"
+    )
     collective: (
         Literal["ring", "halving_doubling", "tree", "double_tree", "hierarchical", "direct"] | None
     ) = Field(None, description="algorithm of the all-reduce; by default the network's")

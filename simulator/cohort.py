@@ -1,0 +1,425 @@
+"""A cohort: all workers of a synchronous method as one process, whose clock is a vector with an entry per worker.
+
+It has the verbs of `Worker`, and the method's file does not change. Times are the same expressions as there, so both
+engines give one digest. The conditions: control flow depends on step numbers and fields only, and no transfer begins
+before the engine's now. Verbs that cannot keep them raise `CohortError`. A value has a worker axis, (n, d), or none, (d,),
+while all workers are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+
+from simulator.clock import OBSERVE
+from simulator.errors import CohortError, VerbError
+from simulator.fabric import FloatArray, IntArray
+from simulator.line import Line
+from simulator.meetings import Meeting, Part, Want
+from simulator.process import Proc, Step, complain_of_dropped, verb
+from simulator.recorder import COMMUNICATION, COMPUTE, WAITING
+from simulator.values import Vector
+
+if TYPE_CHECKING:
+    from simulator.engine import Engine
+    from simulator.optimizers import State
+
+T = TypeVar("T")
+FOREVER = float("inf")
+
+
+class _Stretches(NamedTuple):
+    """A collective beside the cohort's own line: when each worker's communication began and ended."""
+
+    name: int
+    began: FloatArray
+    end: FloatArray
+    size: FloatArray
+
+
+class Cohort:
+    """All workers at once; `w` in the methods' files.
+
+    Attributes:
+        size: number of workers.
+        step: the local step they are in, from 1.
+        rounds: synchronisations they have been through.
+        t: seconds up to which each worker is accounted for, shape (n,).
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.size = engine.size
+        self.step = 0
+        self.rounds = 0
+        self.dropped: str | None = None
+        self.t: FloatArray = np.zeros(self.size)
+        self._blocked: Meeting | None = None
+        self._joining = False
+        self._stretches: list[_Stretches] = []
+        self._ends_at: float | None = None
+        self._engine = engine
+        self._line = Line(0.0)
+        self._drawn = 0
+        self._step_start = self.t
+        self._spent = np.zeros((8, self.size))
+        self._sent = np.zeros(self.size)
+        self._wasted: IntArray | None = None
+        self._free: FloatArray = np.zeros(self.size)
+        self._models: list[tuple[FloatArray, Vector]] = []
+        self._ends: list[FloatArray] = []
+        totals = [cost.total for cost in engine.job.costs]
+        self._totals: FloatArray = np.array(totals)
+        self._buckets: dict[float, tuple[FloatArray, tuple[float, ...]]] = {}
+
+    # facts
+
+    @property
+    def who(self) -> str:
+        """For messages."""
+        return "the cohort"
+
+    def main_line(self) -> Line:
+        """Not used: the cohort's times are in `t`."""
+        return self._line
+
+    def steps(self, pace: float = 1.0) -> Iterator[int]:
+        """Local steps t = 1, 2, ... until the scenario's stop."""
+        limit = self._engine.step_limit(pace)
+        while self.step < limit and self.t.min() <= self._engine.time_limit:
+            self.step += 1
+            yield self.step
+            self._end_step()
+
+    def _end_step(self) -> None:
+        complain_of_dropped(self)
+        engine, spent = self._engine, self._spent
+        columns = {
+            "start": self._step_start, "end": self.t, "compute": spent[COMPUTE],
+            "communication": spent[COMMUNICATION], "waiting": spent[WAITING],
+            "bubble": spent[3], "bytes_sent": self._sent, "staleness": np.full(self.size, np.nan),
+        }  # fmt: skip
+        engine.recorder.steps(self.step, columns, engine.batch, self._wasted)
+        if engine.job.stop.samples is not None:
+            self._ends.append(self.t)
+        self._step_start, self._wasted = self.t, None
+        self._spent, self._sent = np.zeros((8, self.size)), np.zeros(self.size)
+
+    # the model and its optimiser
+
+    def initial_model(self) -> Vector:
+        """The model all workers start from, shape (d,)."""
+        x = self._engine.maths.initial()
+        self.report(x)
+        return x
+
+    def optimizer(self) -> State:
+        """The scenario's optimiser, as it begins."""
+        return self._engine.job.optimizer.initial()
+
+    def lr(self, t: int) -> float:
+        """The learning rate of step t, after the schedule."""
+        return self._engine.lr(t)
+
+    def apply(self, x: Vector, g: Vector, opt: State) -> tuple[Vector, State]:
+        """One step of the scenario's optimiser on every worker; its time is added to their clocks."""
+        self.spend(self._engine.job.optimizer_seconds, "optimiser")
+        return self._engine.apply(x, g, opt, max(self.step, 1))
+
+    def spend(self, seconds: FloatArray | float, name: str) -> None:
+        """Add compute to every clock, slowed as the workers' gradients of this step were."""
+        work = np.broadcast_to(np.asarray(seconds, dtype=float), (self.size,))
+        end = self._engine.slowdown.finish_all(max(self._drawn - 1, 0), self.t, work)
+        self._record(COMPUTE, self.t, end, self._engine.recorder.name(name))
+        self.t = end
+
+    def report(self, x: Vector) -> None:
+        """Say that the workers' models are now x: what evaluations see."""
+        if len(self._models) and self.t.max() <= self._engine.next_observation:
+            self._models.clear()
+        self._models.append((self.t, x))
+
+    def models_at(self, time: float) -> Vector:
+        """The models reported last at or before `time`: (d,) if all come from one report that has none, else (n, d)."""
+        newest = np.full(self.size, -1)
+        for index, (when, _) in enumerate(self._models):
+            newest[when <= time] = index
+        used = np.unique(newest).tolist()
+        self._models = self._models[used[0] :]
+        newest -= used[0]
+        if len(used) == 1:
+            return self._models[0][1]
+        maths = self._engine.maths
+        return maths.stack([maths.row(self._models[i][1], w) for w, i in enumerate(newest.tolist())])
+
+    # verbs
+
+    @verb
+    def gradient(self, line: Line, x: Vector) -> Proc[Vector]:
+        """One stochastic gradient of every worker at x."""
+        value = self._compute_gradient(x)
+        yield from self._let_others_see()
+        return value
+
+    @verb
+    def gradient_parts(self, line: Line, x: Vector, bucket_bytes: float) -> Proc[list[Part]]:
+        """One gradient of every worker in buckets; `ready` of a part is a vector."""
+        start, draw = self.t, self._drawn
+        value = self._compute_gradient(x)
+        offsets, nbytes = self._buckets_of(bucket_bytes)
+        finish = self._engine.slowdown.finish_all
+        return [
+            Part(part, finish(draw, start, offset))
+            for part, offset in zip(value.split(nbytes), offsets, strict=True)
+        ]
+        yield  # a verb is a generator, also where nothing waits: `join` does
+
+    def _buckets_of(self, bucket_bytes: float) -> tuple[FloatArray, tuple[float, ...]]:
+        """Offsets of the buckets, shape (buckets, n), and their sizes."""
+        found = self._buckets.get(bucket_bytes)
+        if found is None:
+            costs = self._engine.job.costs
+            each = {id(cost): cost.buckets(bucket_bytes) for cost in costs}
+            offsets = np.stack([each[id(cost)][0] for cost in costs], axis=1)
+            found = self._buckets[bucket_bytes] = (offsets, tuple(each[id(costs[0])][1].tolist()))
+        return found
+
+    def _compute_gradient(self, x: Vector) -> Vector:
+        draw = self._drawn
+        self._drawn += 1
+        end = self._engine.slowdown.finish_all(draw, self.t, self._totals)
+        self._record(COMPUTE, self.t, end, self._engine.names.gradient)
+        self.t = end
+        return self._engine.maths.gradients(x, draw)
+
+    def _let_others_see(self) -> Proc[None]:
+        """Do not run ahead of an evaluation, or of the end: wait until the clock has come there."""
+        engine = self._engine
+        while engine.observer and engine.observer.next_time < min(self.t.min(), engine.time_limit):
+            yield engine.clock.at(engine.observer.next_time, priority=OBSERVE + 2)
+        self._count_samples(float(self.t.min()))
+        if self._ends_at is not None and self._ends_at < self.t.min():
+            yield engine.clock.at(self._ends_at, priority=OBSERVE + 2)
+
+    def _count_samples(self, before: float) -> None:
+        """With `stop: samples`: put the stop on the clock, once the step end that reaches it is certain.
+
+        Args:
+            before: seconds; no step not ended yet will end earlier.
+        """
+        engine = self._engine
+        if engine.job.stop.samples is None or self._ends_at is not None:
+            return
+        needed = int(-(-engine.job.stop.samples // engine.batch))
+        if sum(map(len, self._ends)) >= needed:
+            ends = np.sort(np.concatenate(self._ends))
+            if ends[needed - 1] <= before:
+                self._ends_at = float(ends[needed - 1])
+                engine.clock.call_at(self._ends_at, engine.stop, OBSERVE + 1)
+
+    @verb
+    def charge(self, line: Line, seconds: float, name: str = "compute") -> Proc[None]:
+        """Compute that is not a gradient."""
+        self.spend(seconds, name)
+        yield from self._let_others_see()
+
+    @verb
+    def all_mean(
+        self,
+        line: Line,
+        x: Vector | Part,
+        over: str | None = None,
+        drop_slowest: int = 0,
+        weight: float = 1.0,
+        algorithm: str | None = None,
+    ) -> Proc[Vector]:
+        """The mean over all workers, by an all-reduce: (n, d) -> (d,)."""
+        value = x.value if isinstance(x, Part) else x
+        meeting = self._open(value, over, drop_slowest, algorithm)
+        arrivals = self.t if line.main else np.maximum(x.ready if isinstance(x, Part) else self.t, self._free)
+        self._count_samples(FOREVER)
+        self._blocked = meeting
+        meeting.call.arrive_all(self._present(arrivals))
+        yield meeting.call.done
+        self._blocked = None
+        call = meeting.call
+        done = _Stretches(
+            self._engine.recorder.name("all_reduce"),
+            np.maximum(call.began, arrivals),
+            call.left.copy(),
+            np.asarray(call.bytes_sent),
+        )
+        self._free = done.end
+        self.rounds += line.main
+        if line.main:
+            self._communicated(done)
+        else:
+            self._stretches.append(done)
+        keep = meeting.in_time() if drop_slowest else None
+        if keep is not None:
+            self._wasted = np.where(keep, 0, self._engine.batch)
+        return self._engine.maths.cohort_mean(value, keep)
+
+    def _open(self, value: Vector, over: str | None, drop_slowest: int, algorithm: str | None) -> Meeting:
+        if over is not None:
+            raise CohortError("all_mean", f"groups (over: {over}) need a cohort each")
+        need = self.size - drop_slowest if drop_slowest else None
+        want = Want("all_reduce", value.nbytes, 0, need, algorithm)
+        return self._engine.channel(None, 0).call(want, self.step)
+
+    def _present(self, at: FloatArray) -> FloatArray:
+        """Arrivals, none of them before the engine's now.
+
+        Raises:
+            CohortError: a worker would start a transfer in the past.
+        """
+        if at.min() < self._engine.clock.now:
+            raise CohortError("all_mean", "a worker that left its last collective early would start in the past")
+        return at
+
+    def start(self, step: Step[T]) -> Step[T]:
+        """Let an all_mean run beside what follows; `join` waits for it."""
+        self.dropped = None
+        return step
+
+    @verb
+    def join(self, line: Line, handles: Sequence[Step[Vector]]) -> Proc[list[Vector]]:
+        """Wait until all have ended; their values in order. A group's calls do not overtake: one after the other."""
+        values = []
+        self._stretches, self._joining = [], True
+        for handle in handles:
+            values.append((yield from handle.begin(Line(0.0, main=False))))
+        self._joining = False
+        self.rounds += bool(handles)
+        self.t = self._lay_under(self._stretches)
+        return values
+
+    def concat(self, parts: Sequence[Vector]) -> Vector:
+        """One value of consecutive parts."""
+        return self._engine.maths.concat(parts)
+
+    # accounts: as in `line.lay_under` and `Worker.communicated`, for all workers at once
+
+    def _communicated(self, what: _Stretches) -> None:
+        self._record(WAITING, self.t, what.began, self._engine.names.wait)
+        self._record(COMMUNICATION, what.began, what.end, what.name, what.size)
+        self.t = np.maximum(self.t, what.end)
+
+    def _lay_under(self, stretches: Sequence[_Stretches]) -> FloatArray:
+        cursor = t = self.t
+        for name, began, end, size in stretches:
+            early, late = began < t, end > cursor
+            hidden_end = np.where(early, np.minimum(end, t), began)
+            self._record(COMMUNICATION, began, hidden_end, name, np.where(early, size, 0.0), hidden=True)
+            start = np.maximum(began, cursor)
+            self._record(WAITING, cursor, np.where(late, start, cursor), self._engine.names.wait)
+            exposed = np.where(early, 0.0, size)
+            self._record(COMMUNICATION, start, np.where(late, end, start), name, exposed)
+            cursor = np.maximum(cursor, end)
+        return cursor
+
+    def _record(
+        self,
+        kind: int,
+        start: FloatArray,
+        end: FloatArray,
+        name: int,
+        size: FloatArray | None = None,
+        hidden: bool = False,
+    ) -> None:
+        if not hidden:
+            self._spent[kind] += np.maximum(end - start, 0.0)
+        if size is not None:
+            self._sent = self._sent + size
+        self._engine.recorder.spans(kind, start, end, self.step, name, size, hidden)
+
+    # the end of the run
+
+    def cut(self) -> None:
+        """The run has ended in the middle: record what the workers were in."""
+        never = np.full(self.size, FOREVER)
+        wait = self._engine.names.wait
+        open_call = None if self._blocked is None else self._blocked.call
+        stretches = list(self._stretches) if self._joining else []
+        if open_call is not None:
+            began = np.where(np.isnan(open_call.began), FOREVER, open_call.began)
+            stretches.append(_Stretches(wait, np.maximum(began, open_call.arrivals), never, np.zeros(self.size)))
+        if stretches:
+            self.t = self._lay_under(stretches)
+
+    def use_steps(self) -> None:
+        """At the end of its process: a method that never took a step has forgotten `for t in w.steps()`.
+
+        Raises:
+            VerbError: it took none.
+        """
+        complain_of_dropped(self)
+        if self.step == 0 and self._engine.step_limit(1.0) > 0:
+            raise VerbError("the method took no step: write `for t in w.steps()`")
+
+    def stuck(self) -> str:
+        """What the cohort waits for, for the message of a stuck run."""
+        return f"the cohort (step {self.step}) waits in " + (
+            self._blocked.want.op if self._blocked else "no verb"
+        )
+
+    # what cannot be
+
+    @property
+    def rank(self) -> int:
+        """Not in a cohort."""
+        self._not_here("w.rank", "control flow may not depend on the rank")
+
+    @property
+    def kind(self) -> str:
+        """Not in a cohort."""
+        self._not_here("w.kind", "control flow may not depend on the device's class")
+
+    @property
+    def model(self) -> Vector:
+        """Not in a cohort."""
+        self._not_here("w.model", "peers change one another's models at any time")
+
+    @model.setter
+    def model(self, x: Vector) -> None:
+        self._not_here("w.model", "peers change one another's models at any time")
+
+    def draw_peer(self) -> int:
+        """Not in a cohort."""
+        self._not_here("w.draw_peer", "every worker draws its own peer")
+
+    def neighbour_mean(self, x: Vector) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.neighbour_mean", "neighbours meet apart from the others")
+
+    def push(self, g: Vector, version: int) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.push", "a server answers workers one by one")
+
+    def push_pull(self, g: Vector, version: int) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.push_pull", "a server answers workers one by one")
+
+    def pull(self, slack: int | None = None) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.pull", "a server answers workers one by one")
+
+    def send(self, peer: int, x: Vector) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.send", "a chosen peer is one worker's own affair")
+
+    def recv(self, peer: int) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.recv", "a chosen peer is one worker's own affair")
+
+    def broadcast(self, x: Vector, root: int = 0) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.broadcast", "members leave it at different times")
+
+    def barrier(self) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.barrier", "use all_mean")
+
+    def _not_here(self, name: str, why: str) -> NoReturn:
+        raise CohortError(name, why)

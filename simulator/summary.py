@@ -1,0 +1,137 @@
+"""From a finished engine to its result: `summary.json` (`schema.md` 2) and the tables."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from simulator.digest import finish
+from simulator.engine import Engine
+from simulator.fabric import FloatArray
+from simulator.network import TICKS_PER_BYTE
+from simulator.recorder import IDLE, Recorder
+from simulator.result import FRACTIONS, Coded, Columns, Result
+
+
+def result_of(engine: Engine, cut: float) -> Result:
+    """Close the record at `cut` (seconds) and sum up."""
+    if engine.cohort is not None:
+        engine.cohort.cut()
+    for worker in engine.workers:
+        worker.cut()
+    recorder = engine.recorder
+    quality = _quality(engine)
+    simulated = recorder.close(cut)
+    recorder.idle()
+    shares = _shares(recorder, simulated)
+    summary = _times(engine, simulated, shares) | _traffic(engine) | quality
+    summary |= {
+        "cost_usd": None,
+        "energy_kwh": None,
+        "mfu": None,
+        "mfu_peak_dtype": None,
+        "memory_peak_bytes": None,
+        **engine.job.names,
+        "digest": finish(recorder.words, engine.network.link_ticks),
+        "seed": engine.job.seed,
+    }
+    return Result(
+        summary=summary,
+        workers=_workers(engine, shares),
+        links=_links(engine, simulated),
+        curve=engine.observer.curve() if engine.observer else None,
+        steps=recorder.step_table(),
+        spans=recorder.span_table(),
+    )
+
+
+def _shares(recorder: Recorder, simulated: float) -> FloatArray:
+    """Shares of each worker's time by kind, shape (kinds, n); each column sums to one."""
+    seconds = recorder.seconds
+    total = seconds.sum(axis=0)
+    if not simulated:
+        seconds = seconds.copy()
+        seconds[IDLE], total = 1.0, np.ones(recorder.workers)
+    return np.asarray(seconds / total)
+
+
+def _times(engine: Engine, simulated: float, shares: FloatArray) -> dict[str, Any]:
+    recorder, job = engine.recorder, engine.job
+    steps = recorder.steps_done
+    costed = int(steps.sum()) * job.samples_costed
+    stale = recorder.staleness_count
+    return {
+        "simulated_s": simulated,
+        "steps": int(steps.sum()),
+        "steps_per_worker_min": int(steps.min()),
+        "steps_per_worker_max": int(steps.max()),
+        "rounds": engine.rounds(),
+        "samples": int(recorder.samples.sum()),
+        "samples_costed": costed,
+        "samples_wasted": recorder.wasted,
+        "samples_per_s": costed / simulated if simulated else None,
+        "step_time_s": recorder.step_times.summary(),
+        **{name: float(share) for name, share in zip(FRACTIONS, shares.mean(axis=1), strict=True)},
+        "staleness_mean": recorder.staleness_sum / stale if stale else None,
+        "staleness_max": recorder.staleness_max if stale else None,
+    }
+
+
+def _traffic(engine: Engine) -> dict[str, float]:
+    network = engine.network
+    ticks = {
+        "bytes_sent": network.sent_ticks,
+        "bytes_received": network.received_ticks,
+        "bytes_dropped": network.dropped_ticks,
+        "bytes_in_flight": network.in_flight_ticks,
+        "bytes_per_link_max": int(network.link_ticks.max(initial=0)),
+    }
+    return {name: count / TICKS_PER_BYTE for name, count in ticks.items()}
+
+
+def _quality(engine: Engine) -> dict[str, Any]:
+    names = ("final_loss", "final_accuracy", "final_train_loss", "final_accuracy_worker_mean")
+    found: dict[str, Any] = dict.fromkeys(
+        (*names, "consensus_distance", "time_to_target_s", "samples_to_target")
+    )
+    observer = engine.observer
+    if observer is None:
+        return found
+    each = engine.models_now()
+    found |= observer.finish(each)
+    found["consensus_distance"] = engine.maths.distance(each)
+    found["time_to_target_s"] = observer.time_to_target
+    found["samples_to_target"] = observer.samples_to_target
+    return {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in found.items()}
+
+
+def _workers(engine: Engine, shares: FloatArray) -> Columns:
+    workers, recorder = engine.job.workers, engine.recorder
+    return {
+        "worker": np.arange(engine.size),
+        "host": Coded(workers.host, workers.host_names),
+        "device": workers.device,
+        **{name: shares[kind] for kind, name in enumerate(FRACTIONS)},
+        "bytes_sent": recorder.bytes_sent,
+        "steps": recorder.steps_done,
+        "samples": recorder.samples,
+    }
+
+
+def _links(engine: Engine, simulated: float) -> Columns:
+    fabric, network = engine.job.fabric, engine.network
+    carried = network.link_bytes
+    capacity = fabric.bandwidth * simulated if simulated else np.full(fabric.links, np.inf)
+    return {
+        "link": np.array(fabric.link_names),
+        "src": Coded(fabric.tail, fabric.node_names),
+        "dst": Coded(fabric.head, fabric.node_names),
+        "bandwidth_bytes_per_s": fabric.bandwidth,
+        "latency_s": fabric.latency,
+        "bytes": carried,
+        "busy_s": np.zeros(fabric.links),
+        "utilisation": carried / capacity,
+        "utilisation_peak": np.zeros(fabric.links),
+    }
