@@ -1,0 +1,310 @@
+"""What stands in the report, section by section."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scenarios.compare import interval, pick, ratio, values_of
+from scenarios.files import as_yaml
+from scenarios.report import charts, timeline, waiting
+from scenarios.report.figure import Figure, colour
+from scenarios.report.gather import MAX_VARIANTS, Group, Study
+from scenarios.report.page import paragraph, place, section, table, text
+from scenarios.report.verdict import Verdict, judge
+from scenarios.store import Run
+from scenarios.words import factor, listed, nbytes, number, percent, plural, seconds
+
+
+def contents(study: Study) -> tuple[str, str, list[Figure]]:
+    """Title, body and figures of the report."""
+    verdict = judge(study)
+    name = str(study.scenario.get("name") or "run")
+    drawn = _Drawn([])
+    parts = [
+        f"<h1>{text(name)}</h1>",
+        paragraph(_about(study), "meta"),
+        _verdict(verdict),
+        paragraph(counts(study)),
+        _summary(study, verdict),
+        _learning(study, drawn),
+        _breakdown(study, drawn),
+        _timeline(study, drawn),
+        _waiting(study, drawn),
+        _links(study, drawn),
+        _simulated(study),
+    ]
+    return f"{name}: Paceline report", "\n".join(part for part in parts if part), drawn.figures
+
+
+@dataclass
+class _Drawn:
+    """The figures placed so far."""
+
+    figures: list[Figure]
+
+    def place(self, figure: Figure | None) -> str:
+        """The figure's place in the page; nothing if there is no figure."""
+        if figure is None:
+            return ""
+        self.figures.append(figure)
+        return place(figure)
+
+
+def _about(study: Study) -> str:
+    made = study.groups[0].first.manifest
+    seeds = sorted({run.seed for run in study.runs})
+    shown = listed([str(seed) for seed in seeds]) if len(seeds) <= 5 else f"{seeds[0]} to {seeds[-1]}"
+    parts = [
+        plural(len(study.groups), "variant"),
+        f"{'seed' if len(seeds) == 1 else 'seeds'} {shown}",
+        f"Paceline {made.get('paceline', '')}".strip(),
+        str(made.get("created", ""))[:10],
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _verdict(verdict: Verdict) -> str:
+    headline = f'<p class="headline">{text(verdict.headline)}</p>'
+    return f'<div class="verdict">{headline}{paragraph(verdict.rest)}</div>'
+
+
+def counts(study: Study) -> str:
+    """The two sample counts of a gradient in words: what is computed and what is charged."""
+    problem, workload = (_part(study.scenario, key) for key in ("problem", "workload"))
+    costed = study.groups[0].first.summary.get("costed") or workload.get("model")
+    computed = study.groups[0].first.summary.get("executed") or problem.get("kind")
+    charge = _samples(workload.get("batch") or problem.get("batch"), costed, "the workload")
+    if not problem:
+        return f"Timing only: each gradient is charged the time of {charge}; nothing is computed."
+    work = _samples(problem.get("batch"), computed, "the problem")
+    return f"Each gradient really computes {work} and is charged the time of {charge}."
+
+
+def _part(scenario: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = scenario.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _samples(batch: object, model: object, role: str) -> str:
+    size = f"{batch:,} samples" if isinstance(batch, int) else "its samples"
+    return f"{size} of {model} ({role})" if model else f"{size} ({role})"
+
+
+@dataclass(frozen=True)
+class _Metric:
+    """A column of the summary table."""
+
+    title: str
+    key: str
+    write: Callable[[float | None], str]
+    spread: bool = False  # with its interval over seeds
+
+
+METRICS = (
+    _Metric("time to target", "time_to_target_s", lambda value: seconds(value, "never"), True),
+    _Metric("final loss", "final_loss", number, True),
+    _Metric("accuracy", "final_accuracy", percent),
+    _Metric("samples/s", "samples_per_s", number, True),
+    _Metric("step, mean", "step_time_s.mean", seconds),
+    _Metric("step, p95", "step_time_s.p95", seconds),
+    _Metric("waiting", "waiting_fraction", percent),
+    _Metric("staleness", "staleness_mean", number),
+    _Metric("simulated", "simulated_s", seconds),
+    _Metric("samples computed", "samples", number),
+    _Metric("samples costed", "samples_costed", number),
+    _Metric("bytes sent", "bytes_sent", nbytes),
+    _Metric("cost (USD)", "cost_usd", number),
+    _Metric("energy (kWh)", "energy_kwh", number),
+    _Metric("peak memory", "memory_peak_bytes", nbytes),
+)
+
+
+def _summary(study: Study, verdict: Verdict) -> str:
+    shown = [metric for metric in METRICS if _there(study, metric)]
+    measure = verdict.measure.metric
+    head = ["variant"]
+    for metric in shown:
+        head.append(metric.title)
+        if metric.key == measure and len(study.groups) > 1:
+            head.append(f"ratio to {study.groups[0].variant}")
+    rows = [_row(study, group, shown, measure) for group in study.groups]
+    marks = ["winner" if group.variant == verdict.winner else "" for group in study.groups]
+    many = any(len(group.runs) > 1 for group in study.groups)
+    note = "Means over seeds; small: 95 % intervals (Student's t; ratios paired by seed)." if many else ""
+    return table(head, rows, marks) + paragraph(note, "note")
+
+
+def _there(study: Study, metric: _Metric) -> bool:
+    if metric.key == "time_to_target_s":
+        return study.target is not None
+    values = [pick(run.summary, metric.key) for run in study.runs]
+    if metric.key == "staleness_mean":
+        return any(values)
+    return any(value is not None for value in values)
+
+
+def _row(study: Study, group: Group, shown: list[_Metric], measure: str) -> list[str]:
+    key = f'<span class="key" style="background:{colour(group.number)}"></span>'
+    cells = [f"{key}{text(group.variant)}"]
+    for metric in shown:
+        cells.append(_cell(group, metric))
+        if metric.key == measure and len(study.groups) > 1:
+            cells.append(_ratio(group, study.groups[0], measure))
+    return cells
+
+
+def _cell(group: Group, metric: _Metric) -> str:
+    values = [pick(run.summary, metric.key) for run in group.runs]
+    there = [value for value in values if value is not None]
+    if len(there) < len(values):
+        reached = f"<small>{len(there)} of {len(values)} seeds</small>" if there else ""
+        return text(metric.write(None)) + reached
+    around = interval(there)
+    if not metric.spread or around.low is None or around.low == around.high:
+        return text(metric.write(around.mean))
+    return f"{text(metric.write(around.mean))}<small>{text(_range(metric, around.low, around.high))}</small>"
+
+
+def _range(metric: _Metric, low: float, high: float | None) -> str:
+    return f"{metric.write(low)} to {metric.write(high)}"
+
+
+def _ratio(group: Group, base: Group, measure: str) -> str:
+    if group is base:
+        return "1"
+    found = ratio(values_of(group.runs, measure), values_of(base.runs, measure))
+    if found is None:
+        return "-"
+    if found.low is None or found.high is None:
+        return factor(found.mean)
+    return f"{factor(found.mean)}<small>{factor(found.low)} to {factor(found.high)}</small>"
+
+
+def _learning(study: Study, drawn: _Drawn) -> str:
+    parts = []
+    for metric in ("loss", "accuracy"):
+        pair = [drawn.place(charts.learning(study, metric, over)) for over in ("time_s", "samples")]
+        if any(pair):
+            parts.append(f'<div class="pair">{"".join(pair)}</div>')
+    many = any(len(group.runs) > 1 for group in study.groups)
+    band = "Lines: mean over seeds; bands: from the least to the greatest seed. " if many else ""
+    mark = "Diamond: target reached." if study.target else ""
+    note = paragraph(f"{band}{mark}".strip(), "note") if parts else ""
+    few = paragraph(_few(study), "note") if parts else ""
+    return section("Loss against time and against samples", *parts, note, few)
+
+
+def _few(study: Study) -> str:
+    hidden = len(study.groups) - MAX_VARIANTS
+    return f"Charts show the first {MAX_VARIANTS} variants of {len(study.groups)}." if hidden > 0 else ""
+
+
+def _breakdown(study: Study, drawn: _Drawn) -> str:
+    note = (
+        "Shares of worker time, mean over workers and seeds. Where spans overlap, compute counts before "
+        "communication, and communication before waiting. Waiting: blocked until the last needed peer has come "
+        "or the server has begun to serve."
+    )
+    return section("Where the time goes", drawn.place(charts.breakdown(study)), paragraph(note, "note"))
+
+
+def _timeline(study: Study, drawn: _Drawn) -> str:
+    lanes = timeline.lanes_of(study)
+    if not lanes:
+        return section("Timeline", paragraph("Spans were not recorded (run with --record all).", "note"))
+    sampled = any(len(lane.workers) < lane.total for lane in lanes)
+    rows = ", a sample of workers from the one that waits least to the one that waits most" if sampled else ""
+    left = len(study.groups) - len(lanes)
+    note = (
+        f"The first {seconds(timeline.window(lanes))} of seed {lanes[0].group.first.seed}{rows}. "
+        "Rows are workers. Every span of the run: open trace.json.gz of the run directory in ui.perfetto.dev."
+    )
+    if left > 0:
+        note += f" {plural(left, 'variant')} not drawn."
+    return section(
+        "Timeline",
+        paragraph(note, "note"),
+        drawn.place(timeline.detail(study, lanes)),
+        "<h3>Who waits when, over the whole run</h3>",
+        drawn.place(timeline.waiting_map(study, lanes)),
+    )
+
+
+def _waiting(study: Study, drawn: _Drawn) -> str:
+    figure = drawn.place(waiting.per_worker(study))
+    if not figure:
+        return ""
+    seed = study.groups[0].first.seed
+    rows = []
+    for group in study.shown:
+        said = dict(waiting.extremes(group))
+        rows.append([text(group.variant), text(said.get("least", "-")), text(said.get("most", "-"))])
+    extremes = table(["variant", "wait least (the others wait for them)", "wait most"], rows)
+    note = paragraph(f"Seed {seed}; worker (host): share of its time.", "note")
+    return section("Waiting per worker", figure, extremes, note)
+
+
+def _links(study: Study, drawn: _Drawn) -> str:
+    figures = [drawn.place(figure) for figure in waiting.links(study)]
+    note = "Bytes carried / (bandwidth x simulated time), per direction; the peak is in the tooltip."
+    return section("Load per link", *figures, paragraph(note, "note") if figures else "")
+
+
+def _simulated(study: Study) -> str:
+    runs = [_run_row(run) for run in study.runs[:200]]
+    document = {key: value for key, value in study.scenario.items() if value is not None}
+    shown = f"<details><summary>Scenario of {text(study.groups[0].variant)}, all defaults filled in</summary>"
+    digests = table(["variant", "seed", "digest", "engine", "took", "directory"], runs)
+    validated = study.groups[0].first.summary.get("validated")
+    warning = (
+        "" if validated else "Some features used here are not backed by a measurement (validated: false)."
+    )
+    return section(
+        "What was simulated",
+        _facts(study),
+        paragraph(warning, "note"),
+        f"{shown}<pre>{text(as_yaml(document))}</pre></details>",
+        f"<details><summary>{plural(len(study.runs), 'run')}</summary>{digests}</details>",
+    )
+
+
+def _run_row(run: Run) -> list[str]:
+    made = run.manifest
+    took, engine = seconds(pick(made, "wall_s")), made.get("engine", "-")
+    return [
+        text(one) for one in (run.variant, run.seed, run.summary.get("digest"), engine, took, run.path or "-")
+    ]
+
+
+def _facts(study: Study) -> str:
+    scenario = study.scenario
+    cluster = _part(scenario, "cluster")
+    topology, placement = _part(cluster, "topology"), _part(cluster, "placement")
+    facts = {
+        "cluster": _said(topology, ("kind", "hosts")),
+        "workers": str(placement.get("workers", "")),
+        "workload": _said(_part(scenario, "workload"), ("model", "batch", "dtype")),
+        "problem": _said(_part(scenario, "problem"), ("kind", "batch")) or "none (timing only)",
+        "network": _said(_part(scenario, "network"), ("fidelity", "collective", "send_ends")),
+        "stragglers": "; ".join(_flat(entry) for entry in scenario.get("stragglers") or []) or "none",
+        "stop": _flat(_part(scenario, "stop")),
+    }
+    items = "".join(f"<dt>{name}</dt><dd>{text(said)}</dd>" for name, said in facts.items() if said)
+    return f"<dl>{items}</dl>"
+
+
+def _said(part: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    return _flat({key: part[key] for key in keys if part.get(key) is not None})
+
+
+def _flat(value: object) -> str:
+    """A part of a scenario on one line."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_inner(one)}" for key, one in value.items() if one is not None)
+    return str(value)
+
+
+def _inner(value: object) -> str:
+    return f"({_flat(value)})" if isinstance(value, Mapping) else str(value)

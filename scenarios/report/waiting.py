@@ -1,0 +1,165 @@
+"""Charts of waiting per worker and of load per link, for four of them as for thousands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scenarios.report.figure import Figure, axis, colour, dash, packed, plain
+from scenarios.report.gather import Group, Study, coded
+from simulator.result import Column, Columns
+
+FloatArray = NDArray[np.float64]
+
+#: Up to this many workers each has a dot of its own; more are drawn as a sorted curve.
+MAX_DOTS = 128
+#: Links named in the chart, the busiest first.
+MAX_LINKS = 20
+
+
+def per_worker(study: Study) -> Figure | None:
+    """Share of its time that each worker waits."""
+    tables = [
+        (group, table) for group in study.shown if (table := group.first.columns("workers")) is not None
+    ]
+    if not tables:
+        return None
+    most = max(len(table["worker"]) for _, table in tables)
+    draw, title = (_dots, "worker") if most <= MAX_DOTS else (_sorted, "workers, sorted by waiting (%)")
+    traces = [draw(group, table) for group, table in tables]
+    ticks = {"dtick": 1} if most <= 32 else {}
+    layout = {
+        "xaxis": axis(title, **(ticks if most <= MAX_DOTS else {"range": [0, 100]}), zeroline=False),
+        "yaxis": axis("share of time waiting", tickformat=".0%", range=[0, _top(tables)]),
+        "hovermode": "closest" if most <= MAX_DOTS else "x unified",
+    }
+    return Figure("waiting", traces, layout, 340, "Share of time that each worker waits, per variant")
+
+
+def _top(tables: list[tuple[Group, Columns]]) -> float:
+    most = max(float(np.asarray(table["waiting_fraction"]).max(initial=0)) for _, table in tables)
+    return min(1.02, max(0.05, 1.1 * most))
+
+
+def _dots(group: Group, table: Columns) -> dict[str, Any]:
+    return {
+        "type": "scatter", "mode": "markers", "name": plain(group.variant),
+        "x": packed(np.asarray(table["worker"], dtype=np.int32)),
+        "y": packed(np.asarray(table["waiting_fraction"], dtype=float)),
+        "customdata": [plain(f"{host}, device {device}") for host, device in _places(table)],
+        "marker": {"color": colour(group.number), "size": 9, "opacity": 0.85},
+        "hovertemplate": "worker %{x} (%{customdata}): %{y:.1%}<extra>%{fullData.name}</extra>",
+    }  # fmt: skip
+
+
+def _sorted(group: Group, table: Columns) -> dict[str, Any]:
+    values = np.sort(np.asarray(table["waiting_fraction"], dtype=float))
+    place = np.linspace(0, 100, min(len(values), 400))
+    return {
+        "type": "scatter", "mode": "lines", "name": plain(group.variant),
+        "x": packed(place), "y": packed(np.interp(place, np.linspace(0, 100, len(values)), values)),
+        "line": {"color": colour(group.number), "dash": dash(group.number), "width": 2},
+        "hovertemplate": "%{y:.1%}<extra>%{fullData.name}</extra>",
+    }  # fmt: skip
+
+
+def _places(table: Columns) -> list[tuple[str, str]]:
+    return list(zip(texts(table["host"]), texts(table["device"]), strict=True))
+
+
+def texts(column: Column) -> list[str]:
+    """A column as texts."""
+    return [str(value) for value in coded(column).texts().tolist()]
+
+
+def extremes(group: Group, count: int = 3) -> list[tuple[str, str]]:
+    """The workers that wait least (the ones waited for) and most, in words."""
+    table = group.first.columns("workers")
+    if table is None:
+        return []
+    waiting = np.asarray(table["waiting_fraction"], dtype=float)
+    order, places = np.argsort(waiting, kind="stable"), _places(table)
+    ranks = np.asarray(table["worker"]).tolist()
+
+    def said(row: int) -> str:
+        return f"{ranks[row]} ({places[row][0]}): {100 * waiting[row]:.1f} %"
+
+    least, most = order[:count].tolist(), order[::-1][:count].tolist()
+    return [("least", ", ".join(map(said, least))), ("most", ", ".join(map(said, most)))]
+
+
+def links(study: Study) -> list[Figure]:
+    """Mean utilisation of the busiest links, and of all links sorted where there are more."""
+    tables = [(group, table) for group in study.shown if (table := group.first.columns("links")) is not None]
+    tables = [(group, table) for group, table in tables if len(table["utilisation"])]
+    if not tables:
+        return []
+    count = max(len(table["utilisation"]) for _, table in tables)
+    figures = [_busiest(tables, count)]
+    if count > MAX_LINKS:
+        figures.append(_all_links(tables))
+    return figures
+
+
+def _busiest(tables: list[tuple[Group, Columns]], count: int) -> Figure:
+    shares = {group.number: _utilisation(table) for group, table in tables}
+    best: dict[str, float] = {}
+    for share in shares.values():
+        for name, (mean, _) in share.items():
+            best[name] = max(best.get(name, 0.0), mean)
+    names = sorted(best, key=lambda name: (-best[name], name))[:MAX_LINKS][::-1]
+    rows = list(range(len(names)))
+    traces = [
+        _link_dots(group, [shares[group.number].get(name, (0.0, 0.0)) for name in names])
+        for group, _ in tables
+    ]
+    title = (
+        "mean utilisation" if count <= MAX_LINKS else f"mean utilisation, busiest {len(names)} of {count:,}"
+    )
+    top = min(1.02, max(0.02, 1.08 * max(best.values())))
+    labels = {"tickvals": rows, "ticktext": [plain(name, 34) for name in names]}
+    layout = {
+        "xaxis": axis(title, range=[0, top], tickformat=".0%" if top > 0.1 else ".1%"),
+        "yaxis": axis("", **labels, range=[-0.6, len(names) - 0.4], zeroline=False, ticklabelstandoff=6),
+        "hovermode": "closest",
+    }
+    alt = f"Mean utilisation per link and variant; busiest {names[-1]}"
+    return Figure("links", traces, layout, 120 + 22 * len(names), alt)
+
+
+def _utilisation(table: Columns) -> dict[str, tuple[float, float]]:
+    mean, peak = (
+        np.asarray(table[name], dtype=float).tolist() for name in ("utilisation", "utilisation_peak")
+    )
+    return dict(zip(texts(table["link"]), zip(mean, peak, strict=True), strict=True))
+
+
+def _link_dots(group: Group, shares: list[tuple[float, float]]) -> dict[str, Any]:
+    return {
+        "type": "scatter", "mode": "markers", "name": plain(group.variant),
+        "x": packed(np.array([mean for mean, _ in shares])),
+        "y": packed(np.arange(len(shares), dtype=np.int32)),
+        "customdata": [f"{100 * peak:.3g} %" for _, peak in shares],
+        "marker": {"color": colour(group.number), "size": 9, "opacity": 0.85},
+        "hovertemplate": "mean %{x:.2%}, peak %{customdata}<extra>%{fullData.name}</extra>",
+    }  # fmt: skip
+
+
+def _all_links(tables: list[tuple[Group, Columns]]) -> Figure:
+    traces = []
+    for group, table in tables:
+        values = np.sort(np.asarray(table["utilisation"], dtype=float))
+        place = np.linspace(0, 100, min(len(values), 400))
+        traces.append({
+            "type": "scatter", "mode": "lines", "name": plain(group.variant), "x": packed(place),
+            "y": packed(np.interp(place, np.linspace(0, 100, len(values)), values)),
+            "line": {"color": colour(group.number), "dash": dash(group.number), "width": 2},
+            "hovertemplate": "%{y:.2%}<extra>%{fullData.name}</extra>",
+        })  # fmt: skip
+    layout = {
+        "xaxis": axis("links, sorted by utilisation (%)", range=[0, 100]),
+        "yaxis": axis("mean utilisation", tickformat=".0%", rangemode="tozero"),
+    }
+    return Figure("links-all", traces, layout, 340, "Mean utilisation of all links, sorted, per variant")
