@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import Field
 
 from simulator.fabric import Fabric, IntArray
 from simulator.spec import Spec
 from topologies.interior import Group, Interior, NvlinkOf, furnish, no_nvlink
-from topologies.links import LinkSpec
+from topologies.links import Impossible, LinkSpec
 from topologies.routing import Between, HostRouter, Routing
+from topologies.search import SearchRouter
 from topologies.server import CpuOnly, Host
 from topologies.wiring import Wiring
 
@@ -44,6 +46,18 @@ class Site:
         return self.interior.hubs[len(self.interior.hubs) - self.extra :]
 
 
+class Unlike(Spec):
+    """Hosts of a mixed cluster that differ from its `host`.
+
+    Attributes:
+        hosts: their numbers.
+        host: what they are inside.
+    """
+
+    hosts: tuple[Annotated[int, Field(ge=0)], ...] = Field(min_length=1)
+    host: Host
+
+
 class Regular(Spec, ABC):
     """A topology whose hosts and cables follow a rule.
 
@@ -52,12 +66,14 @@ class Regular(Spec, ABC):
         link: each cable of the network.
         routing: `shortest` or `ecmp` (see `routing.py`).
         host: what each host is inside; by default one processor on the hub.
+        unlike: hosts that are something else inside.
     """
 
     kind: str
     link: LinkSpec
     routing: Routing = "shortest"
     host: Host = Field(default_factory=CpuOnly)
+    unlike: tuple[Unlike, ...] = ()
 
     @property
     @abstractmethod
@@ -83,7 +99,22 @@ class Regular(Spec, ABC):
         names = [f"h{i}" for i in range(self.host_count)]
         names += ["server" if i == 0 else f"server{i}" for i in range(extra_hosts)]
         wiring = Wiring()
-        interior = furnish(wiring, names, [Group(self.host, 0, self.host_count)], nvlink)
+        interior = furnish(wiring, names, self._groups(), nvlink)
         between = self.lay(Site(wiring, interior, extra_hosts))
-        router = HostRouter(interior, between, seed if self.routing == "ecmp" else None)
-        return wiring.fabric(interior.hubs, interior.devices, router)
+        ecmp = seed if self.routing in ("ecmp", "valiant") else None
+        tail, head = wiring.ends()
+        beyond = SearchRouter(len(wiring.names), tail, head, ecmp)
+        return wiring.fabric(interior.hubs, interior.devices, HostRouter(interior, between, beyond, ecmp))
+
+    def _groups(self) -> list[Group]:
+        """Runs of hosts alike, in order."""
+        odd = {number: entry.host for entry in self.unlike for number in entry.hosts}
+        if odd and max(odd) >= self.host_count:
+            raise Impossible(f"unlike: host {max(odd)}", f"host numbers below {self.host_count}")
+        groups, first = [], 0
+        for number in sorted(odd):
+            if number > first:
+                groups.append(Group(self.host, first, number - first))
+            groups.append(Group(odd[number], number, 1))
+            first = number + 1
+        return [*groups, Group(self.host, first, self.host_count - first)]

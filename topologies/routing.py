@@ -5,42 +5,23 @@ ways at a hop the next digit of the word in base m decides. The word is
 
 * `shortest`: the receiver's port number (d-mod-k, the static routing of fat trees: traffic to different hosts
   spreads over the spines, traffic to one host always takes one way down);
-* `ecmp`: a hash of (src, dst, seed), as a switch hashes a flow's addresses.
+* `ecmp`: a hash of (src, dst, seed), as a switch hashes a flow's addresses;
+* `valiant` (where a topology offers it): the same hash, which also picks an intermediate stop.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.fabric import IntArray
+from simulator.fabric import IntArray, Router
+from topologies.hashing import hashed
 from topologies.interior import Interior
 
-Routing = Literal["shortest", "ecmp"]
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-
-def hashed(src: IntArray, dst: IntArray, seed: int) -> IntArray:
-    """63 mixed bits of (src, dst, seed), shape (n,): integers only, so equal on every machine.
-
-    The mixer is the finaliser of splitmix64 (Steele, Lea, Flood 2014), once for each part.
-    """
-    word = _mix(np.full(len(src), seed % 2**64, dtype=np.uint64))
-    word = _mix(word ^ src.astype(np.uint64))
-    word = _mix(word ^ dst.astype(np.uint64))
-    return (word >> np.uint64(1)).astype(np.int64)
-
-
-def _mix(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    word = word + _GOLDEN
-    word = (word ^ (word >> np.uint64(30))) * _MIX_1
-    word = (word ^ (word >> np.uint64(27))) * _MIX_2
-    mixed: NDArray[np.uint64] = word ^ (word >> np.uint64(31))
-    return mixed
+Routing = Literal["shortest", "ecmp", "dimension_order", "valiant"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +40,15 @@ class Trips:
     dst_nic: IntArray
     word: IntArray
 
+    def rows(self, which: NDArray[np.bool_]) -> Trips:
+        """Some of the rows."""
+        columns = (self.src, self.dst, self.src_nic, self.dst_nic, self.word)
+        return Trips(*(column[which] for column in columns))
+
+    def over(self, src: IntArray, dst: IntArray) -> Trips:
+        """The same rows between other hosts."""
+        return replace(self, src=src, dst=dst)
+
 
 class Between(Protocol):
     """The network between hosts, as a topology knows it."""
@@ -66,6 +56,17 @@ class Between(Protocol):
     def links(self, trips: Trips) -> IntArray:
         """Link ids from hub to hub, shape (n, hops), -1 where a row needs no link there."""
         ...
+
+
+def where_moving(between: Between, trips: Trips) -> IntArray:
+    """`between.links` for the rows whose src and dst differ, -1 in the others."""
+    moves = trips.src != trips.dst
+    if moves.all():
+        return between.links(trips)
+    links = between.links(trips.rows(moves))
+    rows = np.full((len(moves), links.shape[1]), -1, dtype=np.int64)
+    rows[moves] = links
+    return rows
 
 
 @dataclass(frozen=True)
@@ -92,13 +93,15 @@ class HostRouter:
     """Routes between hubs and devices; `Between` does the network part.
 
     Attributes:
-        interior: where hubs and devices lie; node ids beyond are switches, which `beyond` routes.
+        interior: where hubs and devices lie; node ids beyond are switches.
         between: the network.
+        beyond: any router of the whole fabric, for calls that name a switch as an end.
         ecmp: seed of the hash, or None for `shortest`.
     """
 
     interior: Interior
     between: Between
+    beyond: Router
     ecmp: int | None = None
 
     def paths(self, src: IntArray, dst: IntArray) -> IntArray:
@@ -106,7 +109,7 @@ class HostRouter:
         src, dst = np.asarray(src, dtype=np.int64), np.asarray(dst, dtype=np.int64)
         inside = self.interior
         if len(src) and max(src.max(), dst.max()) >= len(inside.host):
-            raise ValueError("found a switch as an end of a route, expected hosts and devices")
+            return self.beyond.paths(src, dst)
         moves = src != dst
         away = inside.host[src] != inside.host[dst]
         columns = [np.where(moves, inside.up[src], -1)[:, None]]

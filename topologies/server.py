@@ -9,7 +9,7 @@ r"""Inside one box: devices, their links to the host's hub, the NICs.
 
 Each device has one full-duplex link to the hub (`bus` or `nvlink`), the hub has `nics` links of the
 topology's kind to the network; device i of c uses NIC `i * nics // c`. Several NVSwitches of a box are one
-hub: drawn apart, a flow on a single path would see a fraction of the bandwidth that real ones get by striping.
+hub: drawn apart, a flow on a single path would see a fraction of the bandwidth that striping gives it.
 Links of a box with c devices: 2c (trees), 2c + c(c-1) (mesh), none (`cpu_only`).
 """
 

@@ -31,6 +31,7 @@ class Star(Regular):
     """
 
     kind: Literal["star"] = "star"
+    routing: Literal["shortest", "ecmp"] = "shortest"
     hosts: int = Field(ge=1, le=MOST_HOSTS)
 
     @property

@@ -52,11 +52,16 @@ class Wiring:
         self.links += count
         return np.arange(first, self.links, dtype=np.int64)
 
+    def ends(self) -> tuple[IntArray, IntArray]:
+        """Tail and head of each link so far, shape (links,)."""
+        ends = [np.concatenate(column).astype(np.int64) for column in zip(*self._ends, strict=True)]
+        tail, head = ends or (np.empty(0, np.int64), np.empty(0, np.int64))
+        return tail, head
+
     def fabric(self, hosts: IntArray, devices: Sequence[Device], router: Router) -> Fabric:
         """The frozen result."""
-        ends = [np.concatenate(column).astype(np.int64) for column in zip(*self._ends, strict=True)]
+        tail, head = self.ends()
         rates = [np.concatenate(column) for column in zip(*self._rates, strict=True)]
-        tail, head = ends or (np.empty(0, np.int64), np.empty(0, np.int64))
         bandwidth, latency = rates or (np.empty(0), np.empty(0))
         names, kinds = tuple(self.names), tuple(self.kinds)
         return Fabric(names, kinds, tail, head, bandwidth, latency, hosts, tuple(devices), router)
