@@ -209,7 +209,7 @@ def _write(value: float, dimension: str, rank: int, unit: str) -> _Written | Non
         return None  # 90 s, not 1.5 min
     bits_last = digits > 1 and unit.endswith("bit/s")  # 12 GB/s rather than 96 Gbit/s
     bits_first = digits == 1 and unit.endswith("B/s")  # yet 400 Gbit/s rather than 50 GB/s
-    odd = not 1 <= abs(exact) < 1000
+    odd = not 1 <= abs(float(exact)) < 1000
     return _Written(odd, digits, 1000 * (bits_last or bits_first) + len(number), rank, text)
 
 

@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin
+from typing import Any, TypeVar, cast
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from simulator.annotations import keys, kinds
 from simulator.errors import InputError, InputErrors
 from simulator.yaml_source import Node, Path, dotted, shown
 
@@ -44,7 +45,10 @@ _BOUNDS = {
     "less_than": ("less than", "lt"),
     "less_than_equal": ("at most", "le"),
 }
-_SENTENCE = re.compile(r"found (?P<found>.*), expected (?P<expected>.*?)(?: \((?P<hint>.*)\))?", re.DOTALL)
+MISSING = "no such key"
+"""What an error has `found` where a required key is missing."""
+
+_SENTENCE = re.compile(r"found (?P<found>.*)[,;] expected (?P<expected>.*?)(?: \((?P<hint>.*)\))?", re.DOTALL)
 
 
 def validate(spec: type[T], node: Node, context: Any = None) -> T:
@@ -137,11 +141,11 @@ def _say(spec: Any, node: Node, path: Path, name: str, group: list[ErrorDetails]
 def _missing(spec: Any, node: Node, path: Path, name: str, one: ErrorDetails) -> InputError:
     place = node.error(path, expected="", key=True)
     field = dotted((*path, name))
-    return InputError(f"the key {name!r}", "no such key", field, "", place.file, place.line, place.column)
+    return InputError(f"the key {name!r}", MISSING, field, "", place.file, place.line, place.column)
 
 
 def _unknown(spec: Any, node: Node, path: Path, name: str, one: ErrorDetails) -> InputError:
-    known = sorted(_keys(spec, one["loc"][:-1]))
+    known = sorted(keys(spec, one["loc"][:-1]))
     hint = did_you_mean(name, known)
     expected = f"one of the keys {', '.join(known)}" if known else "no such key"
     return node.error(
@@ -161,7 +165,7 @@ def _wanted(spec: Any, one: ErrorDetails) -> tuple[str, str, str]:
         tags = context["expected_tags"]
         return f"one of {tags}", repr(context["tag"]), did_you_mean(context["tag"], _quoted(tags))
     if kind == "union_tag_not_found":
-        tags = ", ".join(sorted(_tags(spec, one["loc"])))
+        tags = ", ".join(sorted(kinds(spec, one["loc"])))
         return "a mapping with the key 'kind'" + (f": {tags}" if tags else ""), found, ""
     if kind in _BOUNDS:
         word, key = _BOUNDS[kind]
@@ -210,45 +214,3 @@ def did_you_mean(found: Any, known: Iterable[str]) -> str:
 def _quoted(listed: str) -> list[str]:
     """The names in pydantic's "'a', 'b' or 'c'"."""
     return listed.split("'")[1::2]
-
-
-def _models(annotation: Any) -> set[type[BaseModel]]:
-    """All models inside an annotation: through Annotated, unions, lists, mappings."""
-    if isinstance(annotation, type) and get_origin(annotation) is None:
-        return {annotation} if issubclass(annotation, BaseModel) else set()
-    return {model for part in get_args(annotation) for model in _models(part)}
-
-
-def _kinds(model: type[BaseModel]) -> set[str]:
-    """The values of `kind` (or of another single literal) that select this model."""
-    field = model.model_fields.get("kind")
-    return {str(one) for one in get_args(field.annotation)} if field and _literal(field.annotation) else set()
-
-
-def _literal(annotation: Any) -> bool:
-    return get_origin(annotation) is Literal
-
-
-def _at(spec: Any, loc: tuple[int | str, ...]) -> set[type[BaseModel]]:
-    """The models that may stand at a location."""
-    models = _models(spec)
-    for step in loc:
-        named = {model for model in models if step in _kinds(model) or step == model.__name__}
-        below = {
-            inner
-            for model in models
-            for name, field in model.model_fields.items()
-            if step in (name, field.alias)
-            for inner in _models(field.annotation)
-        }
-        models = named or below or models
-    return models
-
-
-def _keys(spec: Any, loc: tuple[int | str, ...]) -> set[str]:
-    """The keys known at a location."""
-    return {field.alias or name for model in _at(spec, loc) for name, field in model.model_fields.items()}
-
-
-def _tags(spec: Any, loc: tuple[int | str, ...]) -> set[str]:
-    return {kind for model in _at(spec, loc) for kind in _kinds(model)}

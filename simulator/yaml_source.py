@@ -1,8 +1,8 @@
 """Reads YAML 1.2 so that every key and value knows its file, line and column.
 
-Only the core schema: strings, integers, floats, booleans, null, lists, mappings with scalar keys. Errors:
-a duplicate key, a tag, a merge key, an infinite number. A file is bounded in size, nesting and values, counted
-through aliases, so that none can hang the reader.
+Only the core schema: strings, integers, floats, booleans, null, lists, mappings. No duplicate keys, tags,
+merge keys, infinite numbers. A file is bounded in size, nesting and values, aliases counted as often as they
+stand, so that none can hang the reader.
 """
 
 from __future__ import annotations
@@ -53,6 +53,10 @@ class Mark:
     line: int | None = None
     column: int | None = None
 
+    def error(self, expected: str, found: str = "", field: str = "", hint: str = "") -> InputError:
+        """An error about what stands here."""
+        return InputError(expected, found, field, hint, self.file, self.line, self.column)
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -98,8 +102,7 @@ class Node:
         """An error about the value at `path`; about its key with `key`, or if it ends early."""
         node, reached = self.find(path)
         mark = node.key if key or reached != path else node.at
-        field = dotted(path)
-        return InputError(expected, found, field, hint, mark.file, mark.line, mark.column)
+        return mark.error(expected, found, dotted(path), hint)
 
 
 class Source(Node):
@@ -215,7 +218,7 @@ class _Composer:
         return Mark(self.file, event.start_mark.line + 1, event.start_mark.column + 1)
 
     def _fail(self, mark: Mark, expected: str, found: str, hint: str = "") -> None:
-        self.problems.append(InputError(expected, found, "", hint, mark.file, mark.line, mark.column))
+        self.problems.append(mark.error(expected, found, hint=hint))
         if len(self.problems) >= ENOUGH:
             raise InputErrors(self.problems)
 

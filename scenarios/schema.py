@@ -1,0 +1,186 @@
+"""What a scenario is: one variant with all its defaults. Joins the specs that live beside what they describe.
+
+The keys are those of the YAML files. A file may hold several scenarios (`variants`, `seeds`, `sweep`) and more
+beside them (`claims`, `plan`): `study.py`, `planning.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    Discriminator,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    SerializeAsAny,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
+from topologies.gossip import Gossip
+
+from scenarios.own_code import OwnProblem, OwnStrategy
+from scenarios.planning import Layout, StepWorkload
+from simulator.devices import Profile
+from simulator.network import Fidelity, SendEnds
+from simulator.optimizers import OptimizerSpec, Sgd
+from simulator.problems import ProblemSpec
+from simulator.schedules import Constant, ScheduleSpec
+from simulator.spec import Spec
+from simulator.stragglers import StragglerSpec
+from simulator.strategies import Strategies
+from simulator.units import PositiveSeconds, Quantity, Seconds
+from simulator.workload import WorkloadSpec
+from topologies import Placement, Topology
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+=-]*$", max_length=80)]
+"""A name that can be a folder's."""
+
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+Version = Literal[1]
+"""Of the scenario format: the key `paceline` of every file."""
+
+
+def _owner(value: Any) -> str:
+    """`own` for a kind that names a class in the user's own code, `package.module:Class`."""
+    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", "")
+    return "own" if isinstance(kind, str) and ":" in kind else "shipped"
+
+
+Strategy = Annotated[
+    Annotated[SerializeAsAny[Strategies], Tag("shipped")]
+    | Annotated[SerializeAsAny[OwnStrategy], Tag("own")],
+    Discriminator(_owner),
+]
+Problem = Annotated[
+    Annotated[SerializeAsAny[ProblemSpec], Tag("shipped")]
+    | Annotated[SerializeAsAny[OwnProblem], Tag("own")],
+    Discriminator(_owner),
+]
+
+
+def _scale(value: Any) -> str:
+    """`step` for the keys of a large model's step, `training` for a batch a worker."""
+    keys = value if isinstance(value, dict) else getattr(value, "model_fields_set", ())
+    return "step" if {"seq", "micro_batch", "global_batch"} & set(keys) else "training"
+
+
+Workload = Annotated[
+    Annotated[WorkloadSpec, Tag("training")] | Annotated[StepWorkload, Tag("step")], Discriminator(_scale)
+]
+
+
+class Cluster(Spec):
+    """The machines, the network between them, and where on them the workers run."""
+
+    topology: Topology
+    placement: Placement = Placement()
+
+
+class Training(Spec):
+    """How it is trained."""
+
+    strategy: Strategy
+    optimizer: OptimizerSpec = Sgd(lr=0.1)
+    schedule: ScheduleSpec = Constant()
+    gossip: Gossip | None = Field(None, description="who may exchange with whom; for decentralised methods")
+
+
+class Collective(Spec):
+    """Which algorithm each collective operation takes."""
+
+    all_reduce: Literal["ring", "halving_doubling", "tree", "double_tree", "hierarchical", "direct"] = "ring"
+    reduce_scatter: Literal["ring"] = "ring"
+    all_gather: Literal["ring"] = "ring"
+    broadcast: Literal["binomial"] = "binomial"
+    reduce: Literal["binomial"] = "binomial"
+    all_to_all: Literal["direct"] = "direct"
+    exchange: Literal["pairs"] = "pairs"
+    barrier: Literal["dissemination"] = "dissemination"
+    tree_chunks: int = Field(16, ge=1, le=4096, description="chunks of the buffer in a tree")
+
+
+class NetworkSpec(Spec):
+    """How the network is simulated."""
+
+    fidelity: Fidelity = "bundles"
+    collective: Collective = Collective()
+    send_ends: SendEnds = Field("left", description="a rank sends on when its bytes have left, or arrived")
+    message_overhead: Seconds = Field(Quantity(0.0), description="host time for each message")
+
+
+class Evaluate(Spec):
+    """When the loss is measured; free of simulated time. Without a problem nothing is measured."""
+
+    every: PositiveSeconds | None = Field(None, description="simulated; by default at start and end only")
+    split: Literal["test", "train"] = "test"
+
+
+class Target(Spec):
+    """A quality to reach: all that is given must be met by one evaluation."""
+
+    loss: float | None = Field(None, description="at most")
+    accuracy: float | None = Field(None, gt=0, le=1, description="at least")
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.loss is None and self.accuracy is None:
+            raise ValueError("found nothing to reach, expected `loss` or `accuracy`")
+        return self
+
+
+EPOCHS_FOR_TARGET = 1000
+"""Epochs after which a run ends that has nothing but a target to end it: the target may never be met."""
+
+
+class Stop(Spec):
+    """When a run ends: what comes first."""
+
+    time: PositiveSeconds | None = Field(None, description="simulated")
+    steps: PositiveInt | None = Field(None, description="local steps of each worker")
+    samples: PositiveInt | None = Field(None, description="of all workers together")
+    epochs: PositiveFloat | None = Field(None, description="passes through the problem's training samples")
+    target: Target | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bounded(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        given = {key for key, value in data.items() if value is not None}
+        if given == {"target"}:
+            return {**data, "epochs": EPOCHS_FOR_TARGET}
+        if not given:
+            raise ValueError("found nothing that ends a run, expected time, steps, samples, epochs or target")
+        return data
+
+
+class MathsSpec(Spec):
+    """How the real maths is computed."""
+
+    dtype: Literal["float32", "float64"] = "float32"
+
+
+class Scenario(Spec):
+    """One variant of a scenario file, whole: what a run is made from.
+
+    `seed` is that of one run; a file's `seeds` make a run each.
+    """
+
+    paceline: Version = 1
+    name: Name = "scenario"
+    variant: Name = "default"
+    seed: Seed = 1
+    cluster: Cluster
+    profiles: dict[str, Profile] = Field({}, description="own device profiles, by the name devices give")
+    workload: Workload | None = Field(None, description="what a step costs; by default the problem's model")
+    problem: Problem | None = Field(None, description="what is really computed; by default nothing")
+    training: Training | None = None
+    layout: Layout | None = Field(None, description="how a large model is laid over the workers")
+    network: NetworkSpec = NetworkSpec()
+    stragglers: tuple[StragglerSpec, ...] = ()
+    evaluate: Evaluate = Evaluate()
+    stop: Stop
+    maths: MathsSpec = MathsSpec()

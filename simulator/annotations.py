@@ -1,0 +1,83 @@
+"""What may stand where in a scenario: reads the annotations of specs, through unions, lists and mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+
+
+def alternatives(annotation: Any) -> Iterator[Any]:
+    """The types that an annotation allows, one by one; a tuple of annotations allows what any does."""
+    if isinstance(annotation, tuple):
+        for one in annotation:
+            yield from alternatives(one)
+    elif get_origin(annotation) is Annotated:
+        yield from alternatives(get_args(annotation)[0])
+    elif get_origin(annotation) in (tuple, dict, list, Literal) or not get_args(annotation):
+        yield annotation
+    else:
+        for one in get_args(annotation):
+            yield from alternatives(one)
+
+
+def models(annotation: Any) -> list[type[BaseModel]]:
+    """The models that may stand there."""
+    return [one for one in alternatives(annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
+
+
+def takes_mapping(annotation: Any) -> bool:
+    """Whether a mapping may stand there."""
+    return any(get_origin(one) is dict for one in alternatives(annotation)) or bool(models(annotation))
+
+
+def below(annotation: Any, step: str | int, data: Any = None) -> tuple[Any, ...]:
+    """What may stand at a key or an index of a value.
+
+    Args:
+        annotation: of the value.
+        step: key or index.
+        data: the value, if known: its `kind` tells which model it is.
+    """
+    if isinstance(step, int):
+        lists = [one for one in alternatives(annotation) if get_origin(one) in (tuple, list)]
+        return tuple(item for one in lists for item in get_args(one) if item is not Ellipsis)
+    known = models(annotation)
+    kind = data.get("kind") if isinstance(data, Mapping) else None
+    meant = [model for model in known if kind is not None and kind in _kinds(model)] or known
+    fields = [
+        field.annotation
+        for model in meant
+        for name, field in model.model_fields.items()
+        if step in (name, field.alias)
+    ]
+    values = [get_args(one)[1] for one in alternatives(annotation) if get_origin(one) is dict]
+    return (*fields, *values)
+
+
+def _kinds(model: type[BaseModel]) -> set[str]:
+    """The values of `kind` that select a model."""
+    field = model.model_fields.get("kind")
+    literal = field is not None and get_origin(field.annotation) is Literal
+    return {str(one) for one in get_args(field.annotation)} if field and literal else set()
+
+
+def _at(spec: Any, loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
+    """The models that may stand at a location of pydantic's, which names branches of unions on its way."""
+    annotation = spec
+    for step in loc:
+        known = models(annotation)
+        named = tuple(model for model in known if step in _kinds(model) or step == model.__name__)
+        annotation = named or below(annotation, step) or annotation
+    return models(annotation)
+
+
+def keys(spec: Any, loc: tuple[int | str, ...]) -> set[str]:
+    """The keys known at a location."""
+    return {field.alias or name for model in _at(spec, loc) for name, field in model.model_fields.items()}
+
+
+def kinds(spec: Any, loc: tuple[int | str, ...]) -> set[str]:
+    """The kinds known at a location."""
+    return {kind for model in _at(spec, loc) for kind in _kinds(model)}
