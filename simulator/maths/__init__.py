@@ -70,6 +70,9 @@ class Maths(Protocol):
     def row(self, x: Vector, worker: int) -> Vector:
         """What one worker holds of a cohort's value: (n, d) or (d,) -> (d,)."""
 
+    def stack(self, rows: Sequence[Vector]) -> Vector:
+        """A cohort's value from every worker's own, in rank order: n times (d,) -> (n, d)."""
+
     def evaluate(self, x: Vector, split: str) -> Evaluation | None:
         """Quality of the model `x` (of the mean over workers, if it has a worker axis); None for ghosts.
 

@@ -55,6 +55,10 @@ class GhostMaths:
         """Itself."""
         return x
 
+    def stack(self, rows: Sequence[Vector]) -> Vector:
+        """The first: a ghost has no worker axis."""
+        return rows[0]
+
     def evaluate(self, x: Vector, split: str) -> None:
         """Nothing is learned."""
 

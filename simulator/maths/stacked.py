@@ -71,3 +71,14 @@ def column_sums(stack: Tensor) -> Tensor:
     """Sums over the rows, (k, a, b) -> (k, 1, b)."""
     ones = torch.ones(1, 1, stack.shape[1], dtype=stack.dtype).expand(stack.shape[0], -1, -1)
     return product(ones, stack)
+
+
+def sigmoid(matrix: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)) by rows of (k, b).
+
+    The last entries of an array, those that fill no vector register, take another path with other
+    rounding; so rows are padded to whole registers, two at a time.
+    """
+    padded = torch.zeros(len(matrix), 2 * _padded(-(-matrix.shape[1] // 2), matrix.dtype), dtype=matrix.dtype)
+    padded[:, : matrix.shape[1]] = matrix
+    return padded.sigmoid_()[:, : matrix.shape[1]]

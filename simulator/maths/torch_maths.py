@@ -120,6 +120,10 @@ class TorchMaths:
         data = _tensor(x)
         return Dense(data if data.dim() == 1 else data[worker], x.nbytes)
 
+    def stack(self, rows: Sequence[Vector]) -> Dense:
+        """See `Maths`."""
+        return Dense(torch.stack([_tensor(row) for row in rows]), self._nbytes)
+
     def evaluate(self, x: Vector, split: str) -> Evaluation:
         """See `Maths`."""
         return self._task.evaluate(self.cohort_mean(x).data, split)

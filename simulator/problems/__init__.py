@@ -7,9 +7,26 @@ from typing import Annotated
 from pydantic import Field
 
 from simulator.problems.base import Layer, Problem
+from simulator.problems.char_transformer import CharTransformer
+from simulator.problems.digits_cnn import DigitsCnn
 from simulator.problems.digits_mlp import DigitsMlp
+from simulator.problems.least_squares import LeastSquares
+from simulator.problems.logistic_regression import LogisticRegression
 from simulator.problems.quadratic import Quadratic
 
-__all__ = ["DigitsMlp", "Layer", "Problem", "ProblemSpec", "Quadratic"]
+__all__ = [
+    "CharTransformer",
+    "DigitsCnn",
+    "DigitsMlp",
+    "Layer",
+    "LeastSquares",
+    "LogisticRegression",
+    "Problem",
+    "ProblemSpec",
+    "Quadratic",
+]
 
-ProblemSpec = Annotated[Quadratic | DigitsMlp, Field(discriminator="kind")]
+ProblemSpec = Annotated[
+    Quadratic | LeastSquares | LogisticRegression | DigitsMlp | DigitsCnn | CharTransformer,
+    Field(discriminator="kind"),
+]

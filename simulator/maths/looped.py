@@ -1,0 +1,85 @@
+"""Gradients of any differentiable model, one after the other.
+
+For convolutions and attention a stacked computation is not faster than a loop on one thread, and its
+rounding depends on how many models are stacked. A loop's does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from simulator.maths import Evaluation
+from simulator.maths.task import DTYPES
+from simulator.problems.batches import IntArray
+from simulator.problems.digits import Classified
+
+Logits = Callable[[Sequence[Tensor], Tensor], Tensor]
+AT_ONCE = 512  # samples evaluated together
+
+
+class Looped:
+    """Mean cross-entropy of a model given as a function.
+
+    Args:
+        shapes: tensors of the flat model, in order.
+        logits: class scores (..., classes) of inputs, from these tensors.
+        data: inputs, and classes of the scores' shape without its last axis.
+        dtype: `float32` or `float64`.
+        evaluated: most samples an evaluation looks at, evenly spaced; all if None.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[tuple[int, ...]],
+        logits: Logits,
+        data: Classified,
+        dtype: str,
+        evaluated: int | None = None,
+    ) -> None:
+        self._shapes, self._logits, self._evaluated = list(shapes), logits, evaluated
+        self._sizes = [prod(shape) for shape in shapes]
+        kind = DTYPES[dtype] if data.train.dtype.kind == "f" else torch.int64
+        self._inputs = {
+            "train": torch.tensor(data.train, dtype=kind),
+            "test": torch.tensor(data.test, dtype=kind),
+        }
+        self._labels = {"train": torch.tensor(data.train_labels), "test": torch.tensor(data.test_labels)}
+
+    def _tensors(self, model: Tensor) -> list[Tensor]:
+        """Copies: each begins on a cache line wherever the model lies, as rounding may depend on that."""
+        return [
+            part.clone().view(shape)
+            for part, shape in zip(model.split(self._sizes), self._shapes, strict=True)
+        ]
+
+    def _loss(self, tensors: Sequence[Tensor], inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        scores = self._logits(tensors, inputs).flatten(0, -2)
+        return cross_entropy(scores, labels.flatten()), scores
+
+    def gradients(self, models: Sequence[Tensor], samples: IntArray, workers: Sequence[int]) -> Tensor:
+        """See `Task`."""
+        chosen = torch.from_numpy(samples)
+        rows = [self._gradient(model, one) for model, one in zip(models, chosen, strict=True)]
+        return torch.stack(rows)
+
+    def _gradient(self, model: Tensor, chosen: Tensor) -> Tensor:
+        tensors = [tensor.requires_grad_() for tensor in self._tensors(model)]
+        loss, _ = self._loss(tensors, self._inputs["train"][chosen], self._labels["train"][chosen])
+        return torch.cat([slope.flatten() for slope in torch.autograd.grad(loss, tensors)])
+
+    @torch.no_grad()
+    def evaluate(self, model: Tensor, split: str) -> Evaluation:
+        """Mean cross-entropy and share of classes told rightly."""
+        tensors, told, right = self._tensors(model), 0.0, 0.0
+        step = 1 if self._evaluated is None else -(-len(self._inputs[split]) // self._evaluated)
+        inputs, labels = self._inputs[split][::step], self._labels[split][::step]
+        for some, theirs in zip(inputs.split(AT_ONCE), labels.split(AT_ONCE), strict=True):
+            loss, scores = self._loss(tensors, some, theirs)
+            told += float(loss) * theirs.numel()
+            right += float((scores.argmax(1) == theirs.flatten()).sum())
+        return Evaluation(told / labels.numel(), right / labels.numel())
