@@ -44,5 +44,6 @@ class Decoder:
 
     def _attention(self, qkv: Tensor) -> Tensor:
         """Causal attention, (batch, context, 3 width) -> (batch, context, width)."""
-        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in qkv.chunk(3, -1))
+        by_head = (*qkv.shape[:2], self.heads, -1)
+        q, k, v = (part.reshape(by_head).transpose(1, 2) for part in qkv.chunk(3, -1))
         return scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)

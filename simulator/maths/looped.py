@@ -54,7 +54,7 @@ class Looped:
         """Copies: each begins on a cache line wherever the model lies, as rounding may depend on that."""
         return [
             part.clone().view(shape)
-            for part, shape in zip(model.split(self._sizes), self._shapes, strict=True)
+            for part, shape in zip(torch.split(model, self._sizes), self._shapes, strict=True)
         ]
 
     def _loss(self, tensors: Sequence[Tensor], inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -78,7 +78,7 @@ class Looped:
         tensors, told, right = self._tensors(model), 0.0, 0.0
         step = 1 if self._evaluated is None else -(-len(self._inputs[split]) // self._evaluated)
         inputs, labels = self._inputs[split][::step], self._labels[split][::step]
-        for some, theirs in zip(inputs.split(AT_ONCE), labels.split(AT_ONCE), strict=True):
+        for some, theirs in zip(torch.split(inputs, AT_ONCE), torch.split(labels, AT_ONCE), strict=True):
             loss, scores = self._loss(tensors, some, theirs)
             told += float(loss) * theirs.numel()
             right += float((scores.argmax(1) == theirs.flatten()).sum())

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulator.fabric import FloatArray
 from simulator.streams import Draws
 
 __all__ = ["CLASSES", "PIXELS", "TEST", "TRAIN", "Classified", "digits"]
@@ -19,9 +18,9 @@ TRAIN, TEST = 1437, 360  # four fifths, one fifth
 class Classified(NamedTuple):
     """Samples with classes: inputs (samples, features), labels (samples,)."""
 
-    train: FloatArray
+    train: np.ndarray
     train_labels: np.ndarray
-    test: FloatArray
+    test: np.ndarray
     test_labels: np.ndarray
 
 

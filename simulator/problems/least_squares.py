@@ -44,7 +44,7 @@ class LeastSquares(LinearProblem):
         """By the normal equations."""
         x, y, _ = self.data()
         gram = x.T @ x / len(y) + self.l2 * np.eye(self.features)
-        return np.linalg.solve(gram, x.T @ y / len(y))
+        return np.asarray(np.linalg.solve(gram, x.T @ y / len(y)), dtype=np.float64)
 
 
 @lru_cache(maxsize=4)

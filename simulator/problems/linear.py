@@ -48,7 +48,7 @@ class Rows(NamedTuple):
         if self.columns is None:
             return np.asarray(weights @ self.values)
         spread = (self.values * weights[:, None]).ravel()
-        return np.bincount(self.columns.ravel(), spread, features)
+        return np.asarray(np.bincount(self.columns.ravel(), spread, features), dtype=np.float64)
 
 
 class LinearProblem(SyntheticProblem):

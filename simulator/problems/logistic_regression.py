@@ -113,6 +113,11 @@ def _optimum(spec: LogisticRegression) -> FloatArray:
         slope = rows.weighted_sum(-y * expit(-margins) / len(y), spec.features) + spec.l2 * w
         return float(np.logaddexp(0.0, -margins).mean() + 0.5 * spec.l2 * w @ w), slope
 
-    options = {"gtol": 1e-10, "ftol": 1e-16, "maxiter": 10_000}
-    found = minimize(objective, np.zeros(spec.features), jac=True, method="L-BFGS-B", options=options)
+    found = minimize(
+        objective,
+        np.zeros(spec.features),
+        jac=True,
+        method="L-BFGS-B",
+        options={"gtol": 1e-10, "ftol": 1e-16, "maxiter": 10_000},
+    )
     return np.asarray(found.x)
