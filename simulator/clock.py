@@ -1,7 +1,8 @@
 """The simulated clock: SimPy's environment with absolute times and an end of the instant.
 
-SimPy breaks ties by order of scheduling. Paceline decides ties in the model instead: what must see all that happens
-at one instant (the network's re-solve, a meeting that counts arrivals, an evaluation) waits for `end_of_instant`.
+SimPy breaks ties by order of scheduling. Paceline decides ties in the model instead: what must see all that
+happens at one instant (the network's re-solve, a meeting that counts arrivals, an evaluation) waits for
+`end_of_instant`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Clock(simpy.Environment):
     """SimPy's environment with events at absolute times (seconds)."""
 
     def at(self, time: float, value: Any = None, priority: int = NORMAL) -> Event:
-        """An event that fires at exactly `time` (SimPy's `timeout` computes now + (time - now)), shape: scalar.
+        """An event that fires at exactly `time` (SimPy's `timeout` computes now + (time - now)).
 
         Raises:
             ValueError: `time` is before now.
@@ -37,7 +38,8 @@ class Clock(simpy.Environment):
 
     def push(self, event: Event, time: float, priority: int) -> None:
         """Put a decided event on the heap at an absolute time."""
-        heappush(self._queue, (time, priority, next(self._eid), event))
+        entry: Any = (time, priority, next(self._eid), event)
+        heappush(self._queue, entry)
 
     def call_at(self, time: float, callback: Callable[[], None], priority: int = NORMAL) -> Event:
         """Call `callback` at `time`."""

@@ -1,9 +1,9 @@
-"""A cohort: all workers of a synchronous method as one process, whose clock is a vector with an entry per worker.
+"""A cohort: all workers of a synchronous method as one process, whose clock is a vector.
 
-It has the verbs of `Worker`, and the method's file does not change. Times are the same expressions as there, so both
-engines give one digest. The conditions: control flow depends on step numbers and fields only, and no transfer begins
-before the engine's now. Verbs that cannot keep them raise `CohortError`. A value has a worker axis, (n, d), or none, (d,),
-while all workers are equal.
+It has the verbs of `Worker`, and the method's file does not change. Times are the same expressions as
+there, so both engines give one digest. The conditions: control flow depends on step numbers and fields
+only, and no transfer begins before the engine's now. Verbs that cannot keep them raise `CohortError`. A
+value has a worker axis, (n, d), or none, (d,), while all workers are equal.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Cohort:
         self._models.append((self.t, x))
 
     def models_at(self, time: float) -> Vector:
-        """The models reported last at or before `time`: (d,) if all come from one report that has none, else (n, d)."""
+        """The models reported last at or before `time`, shape (n, d), or (d,) while all are equal."""
         newest = np.full(self.size, -1)
         for index, (when, _) in enumerate(self._models):
             newest[when <= time] = index
@@ -169,11 +169,11 @@ class Cohort:
         value = self._compute_gradient(x)
         offsets, nbytes = self._buckets_of(bucket_bytes)
         finish = self._engine.slowdown.finish_all
+        yield from ()  # nothing waits here: `join` does
         return [
             Part(part, finish(draw, start, offset))
             for part, offset in zip(value.split(nbytes), offsets, strict=True)
         ]
-        yield  # a verb is a generator, also where nothing waits: `join` does
 
     def _buckets_of(self, bucket_bytes: float) -> tuple[FloatArray, tuple[float, ...]]:
         """Offsets of the buckets, shape (buckets, n), and their sizes."""
@@ -275,7 +275,9 @@ class Cohort:
             CohortError: a worker would start a transfer in the past.
         """
         if at.min() < self._engine.clock.now:
-            raise CohortError("all_mean", "a worker that left its last collective early would start in the past")
+            raise CohortError(
+                "all_mean", "a worker that left its last collective early would start in the past"
+            )
         return at
 
     def start(self, step: Step[T]) -> Step[T]:
@@ -285,11 +287,12 @@ class Cohort:
 
     @verb
     def join(self, line: Line, handles: Sequence[Step[Vector]]) -> Proc[list[Vector]]:
-        """Wait until all have ended; their values in order. A group's calls do not overtake: one after the other."""
-        values = []
+        """Wait until all have ended, one after the other: calls do not overtake. Values in order."""
+        values: list[Vector] = []
         self._stretches, self._joining = [], True
         for handle in handles:
-            values.append((yield from handle.begin(Line(0.0, main=False))))
+            value = yield from handle.begin(Line(0.0, main=False))
+            values.append(value)
         self._joining = False
         self.rounds += bool(handles)
         self.t = self._lay_under(self._stretches)
@@ -344,7 +347,9 @@ class Cohort:
         stretches = list(self._stretches) if self._joining else []
         if open_call is not None:
             began = np.where(np.isnan(open_call.began), FOREVER, open_call.began)
-            stretches.append(_Stretches(wait, np.maximum(began, open_call.arrivals), never, np.zeros(self.size)))
+            stretches.append(
+                _Stretches(wait, np.maximum(began, open_call.arrivals), never, np.zeros(self.size))
+            )
         if stretches:
             self.t = self._lay_under(stretches)
 

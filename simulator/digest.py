@@ -1,8 +1,8 @@
 """The digest of a run: a hash over every worker's finished spans and every link's bytes.
 
-A worker's spans enter as an order-free sum of mixed 64-bit words, so that neither the order of ties, nor the record
-level, nor the engine (a process per worker, or one vector of clocks) changes it. Not cryptographic: it finds
-differences, not forgers.
+A worker's spans enter as an order-free sum of mixed 64-bit words, so that neither the order of ties, nor
+the record level, nor the engine (a process per worker, or one vector of clocks) changes it. Not
+cryptographic: it finds differences, not forgers.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ _START, _END, _SIZE, _KIND = (
 _S29, _S31, _S32 = np.uint64(29), np.uint64(31), np.uint64(32)
 
 
-def span_words(code: NDArray[np.integer] | int, start: FloatArray, end: FloatArray, size: FloatArray) -> Words:
+def span_words(
+    code: NDArray[np.integer] | int, start: FloatArray, end: FloatArray, size: FloatArray
+) -> Words:
     """One mixed word a span; a span of no length counts nothing.
 
     Args:
         code: kind and whether hidden, as a small integer, shape (n,) or a scalar.
-        start, end: seconds, shape (n,), contiguous.
+        start: seconds, shape (n,), contiguous.
+        end: likewise.
         size: bytes, shape (n,), contiguous.
 
     Returns:

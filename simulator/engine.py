@@ -100,7 +100,7 @@ class Engine:
 
     @property
     def next_observation(self) -> float:
-        """Up to this time nobody will ask for a model but the newest; -inf if it may be asked for at any time."""
+        """Up to this time only the newest model will be asked for; -inf if that may be at any time."""
         if self.job.stop.samples is not None:
             return -math.inf
         return min(self.observer.next_time if self.observer else math.inf, self.time_limit)

@@ -78,8 +78,10 @@ class Fabric:
 
     def path_latency(self, paths: IntArray) -> FloatArray:
         """Sum of latencies along each row of `paths`, shape (n,), in hop order."""
-        return np.where(paths >= 0, self.latency[paths], 0.0).sum(axis=1)
+        total: FloatArray = np.where(paths >= 0, self.latency[paths], 0.0).sum(axis=1)
+        return total
 
     def path_bandwidth(self, paths: IntArray) -> FloatArray:
         """Least bandwidth along each row, inf for an empty path, shape (n,)."""
-        return np.where(paths >= 0, self.bandwidth[paths], np.inf).min(axis=1, initial=np.inf)
+        least: FloatArray = np.where(paths >= 0, self.bandwidth[paths], np.inf).min(axis=1, initial=np.inf)
+        return least

@@ -73,6 +73,12 @@ class Job:
         seed: of all random draws.
         samples_costed: samples that one gradient costs (the workload's batch).
         names: what was executed and costed, for the summary.
+        flop_per_sample: of the workload, forward and backward.
+        peak_flops, peak_dtype: of all workers' devices together, FLOP/s of the type computed in; None if
+            unknown.
+        usd_per_hour: of all workers' devices together; None if a profile has no price.
+        idle_watts, busy_watts: of each worker's device, shape (n,); None if a profile has no power.
+        memory_bytes: estimate for the worst device.
     """
 
     strategy: Strategy
@@ -89,7 +95,7 @@ class Job:
     fidelity: Fidelity = "bundles"
     send_ends: SendEnds = "left"
     message_overhead: float = 0.0
-    algorithms: Mapping[str, str] = field(default_factory=dict)
+    algorithms: Mapping[str, str | int] = field(default_factory=dict)
     server_node: int | None = None
     server_seconds: float = 0.0
     evaluate_every: float | None = None
@@ -98,6 +104,13 @@ class Job:
     seed: int = 1
     samples_costed: int = 0
     names: Mapping[str, Any] = field(default_factory=dict)
+    flop_per_sample: float = 0.0
+    peak_flops: float | None = None
+    peak_dtype: str | None = None
+    usd_per_hour: float | None = None
+    idle_watts: FloatArray | None = None
+    busy_watts: FloatArray | None = None
+    memory_bytes: float | None = None
 
     def __post_init__(self) -> None:
         assert len(self.costs) == len(self.workers.node) == len(self.optimizer_seconds)

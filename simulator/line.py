@@ -1,8 +1,8 @@
 """A worker's timeline, and what runs beside it.
 
-A verb moves a line: the worker's main one, whose spans are recorded as they end, or one of its own (`w.start`),
-whose stretches of communication are kept until `w.join` lays them under the main line: what lies before the main
-line's time was hidden behind computation, the rest is exposed.
+A verb moves a line: the worker's main one, whose spans are recorded as they end, or one of its own
+(`w.start`), whose stretches of communication are kept until `w.join` lays them under the main line: what
+lies before the main line's time was hidden behind computation, the rest is exposed.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Line:
     """One timeline of a worker.
 
     Attributes:
-        t: seconds; the line is accounted for up to here. May lie ahead of the clock, never behind a span's end.
-        main: whether it is the worker's own; else its stretches wait for `join`.
-        blocked: what the line waits in just now, if anything.
+        t: seconds; the line is accounted for up to here. May lie ahead of the clock, never behind a span's
+        end. main: whether it is the worker's own; else its stretches wait for `join`. blocked: what the
+        line waits in just now, if anything.
     """
 
     t: float
@@ -69,8 +69,8 @@ Record = Callable[[int, float, float, int, float, int, bool], None]
 def lay_under(t: float, stretches: Iterable[Stretch], record: Record, idle_name: int) -> float:
     """Lay stretches of background communication under a main line that has come to `t`.
 
-    Each stretch's part before `t` is recorded as hidden, what is exposed as communication, the gaps as waiting. The
-    bytes go with a stretch's hidden part if it has one, so that they are counted once.
+    Each stretch's part before `t` is recorded as hidden, what is exposed as communication, the gaps as
+    waiting. The bytes go with a stretch's hidden part if it has one, so that they are counted once.
 
     Returns:
         The time when the last stretch ends, or `t`.

@@ -1,4 +1,4 @@
-"""Where the members of a group meet: the k-th collective call of every member is the group's k-th collective."""
+"""Where a group's members meet: the k-th collective call of each member is the group's k-th collective."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Meeting:
     def mean(self, maths: Maths) -> Vector:
         """The mean over the members counted, in rank order; computed once and shared by all."""
         if self._result is None:
-            members = range(len(self.values))
+            members = list(range(len(self.values)))
             if self.want.need is not None:
                 members = np.flatnonzero(self.in_time()).tolist()
             values = [self.values[m] for m in members]
@@ -147,7 +147,7 @@ class Channel:
         return Meeting(call, want, number, self.ranks)
 
     def before(self, member: int, meeting: Meeting) -> Call | None:
-        """The member's collective before this one, if it has not left it yet: a group's calls do not overtake."""
+        """The member's collective before this one, if it is still in it: calls do not overtake."""
         previous = self._meetings.get(meeting.number - 1)
         if previous is None or not math.isnan(previous.call.left[member]):
             return None

@@ -1,4 +1,4 @@
-"""Exchanges between chosen workers: a step's gossip with all neighbours, an atomic pair average, point to point."""
+"""Exchanges between chosen workers: gossip with a step's neighbours, averages of pairs, letters."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Neighbourhood:
     """One step of gossip in lock step: every worker sends to those that mix its value in.
 
-    A message starts when both its ends have come; a worker goes on when all it receives has arrived and all it sends
-    has left. Waiting ends when the last neighbour has come.
+    A message starts when both its ends have come; a worker goes on when all it receives has arrived and all
+    it sends has left. Waiting ends when the last neighbour has come.
     """
 
     def __init__(self, network: Network, nodes: IntArray, step: int, mixing: Mixing) -> None:
@@ -80,13 +80,17 @@ class Neighbourhood:
         paths = fabric.router.paths(self._nodes[src], self._nodes[dst])
         links, counts = np.unique(paths[paths >= 0], return_counts=True)
         sent = value.nbytes * len(self._targets[rank])
-        activity = Activity(links, counts.astype(float), value.nbytes, total_bytes=sent, name="neighbour_mean")
+        activity = Activity(
+            links, counts.astype(float), value.nbytes, total_bytes=sent, name="neighbour_mean"
+        )
         latency = float(fabric.path_latency(paths).max())
         done = self._network.start(activity, self._began[rank])
         assert done.callbacks is not None
-        done.callbacks.append(
-            lambda e: self._network.clock.call_at(e.value + latency, lambda: self._leave(rank))
-        )
+
+        def leave_later(event: Event) -> None:
+            self._network.clock.call_at(float(event.value or 0.0) + latency, lambda: self._leave(rank))
+
+        done.callbacks.append(leave_later)
 
     def _exchange(self, rank: int, peer: int) -> None:
         start = max(self._came[rank], self._came[peer])
@@ -132,7 +136,10 @@ class Neighbourhood:
         sources = self._sources[rank]
         own = self._values[rank]
         values = [own, *(self._values[s] for s in sources)]
-        weights = [float(self._weights.self_weight[rank]), *self._weights.weights[rank, : len(sources)].tolist()]
+        weights = [
+            float(self._weights.self_weight[rank]),
+            *self._weights.weights[rank, : len(sources)].tolist(),
+        ]
         order = np.argsort([rank, *sources], kind="stable").tolist()  # in rank order, as an all-reduce adds
         there: Sequence[Vector] = [v for v in (values[i] for i in order) if v is not None]
         return maths.mean(there, [weights[i] for i in order])
@@ -188,12 +195,9 @@ class Letter:
         """The sender hands it over at `at` (seconds)."""
         self._value, self._began = value, at
         nodes = self._engine.job.workers.node
-        message = self._engine.network.message(
-            int(nodes[self._src]), int(nodes[self._dst]), value.nbytes, at
-        )
-        for ours, theirs in ((self.left, message.left), (self.arrived, message.arrived)):
-            assert theirs.callbacks is not None
-            theirs.callbacks.append(lambda _, event=ours: event.succeed())
+        message = self._engine.network.message(int(nodes[self._src]), int(nodes[self._dst]), value.nbytes, at)
+        follow(message.left, self.left)
+        follow(message.arrived, self.arrived)
 
     @property
     def value(self) -> Vector:
@@ -210,11 +214,21 @@ class Letter:
         return f"a message from worker {self._src} to worker {self._dst}"
 
 
+def follow(event: Event, follower: Event) -> None:
+    """Let `follower` happen when `event` does."""
+
+    def happen(_: Event) -> None:
+        follower.succeed()
+
+    assert event.callbacks is not None
+    event.callbacks.append(happen)
+
+
 class Mailbox:
     """Letters from one worker to another, in the order of sending."""
 
     def __init__(self, engine: Engine, src: int, dst: int) -> None:
-        self._make = lambda: Letter(engine, src, dst)
+        self._engine, self._src, self._dst = engine, src, dst
         self._sent: deque[Letter] = deque()
         self._expected: deque[Letter] = deque()
 
@@ -223,7 +237,7 @@ class Mailbox:
         if self._expected:
             letter = self._expected.popleft()
         else:
-            letter = self._make()
+            letter = Letter(self._engine, self._src, self._dst)
             self._sent.append(letter)
         letter.post(value, at)
         return letter
@@ -232,6 +246,6 @@ class Mailbox:
         """The next letter to be received."""
         if self._sent:
             return self._sent.popleft()
-        letter = self._make()
+        letter = Letter(self._engine, self._src, self._dst)
         self._expected.append(letter)
         return letter

@@ -98,6 +98,8 @@ class Observer:
     def curve(self) -> Columns:
         """One row an evaluation, columns of `schema.md` 3."""
         texts = ("split", "model")
-        columns: dict[str, Any] = {k: np.array([r[k] for r in self._rows]) for k in self._rows[0] if k not in texts}
+        columns: dict[str, Any] = {
+            k: np.array([r[k] for r in self._rows]) for k in self._rows[0] if k not in texts
+        }
         columns |= {k: Coded.of([r[k] for r in self._rows]) for k in texts}
         return columns

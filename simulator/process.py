@@ -1,8 +1,9 @@
 """Typed verbs that complain when they are dropped.
 
-Python drops a generator nobody iterates, so `w.push(g)` without `yield from` would silently do nothing. A verb
-returns a `Step`: iterable (`yield from`), awaitable (so that mypy's `unused-awaitable` sees a dropped one), and noted
-on its worker until it begins; the worker's next verb, or the end of its process, finds a forgotten one and names it.
+Python drops a generator nobody iterates, so `w.push(g)` without `yield from` would silently do nothing. A
+verb returns a `Step`: iterable (`yield from`), awaitable (so that mypy's `unused-awaitable` sees a dropped
+one), and noted on its worker until it begins; the worker's next verb, or the end of its process, finds a
+forgotten one and names it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The recorder: spans and steps of all workers, their sums, and the digest, as the run goes.
 
-Spans may be recorded ahead of the clock (a gradient's end is known when it begins; a cohort's clocks run ahead). A
-span counts as finished once its end is settled, that is at or before the time up to which the run is known to go on.
-At the close, spans under way are cut.
+Spans may be recorded ahead of the clock (a gradient's end is known when it begins; a cohort's clocks run
+ahead). A span counts as finished once its end is settled, that is at or before the time up to which the run
+is known to go on. At the close, spans under way are cut.
 """
 
 from __future__ import annotations
@@ -97,11 +97,10 @@ class Recorder:
     """Takes in spans and steps; gives sums, tables and the digest.
 
     Args:
-        workers: how many.
-        clock: says what time it is; what ends later may still be undone.
-        level: `summary` keeps sums only, `steps` also a row a step, `all` also a row a span.
-        ahead: nothing will ever cut the run short, so spans may be settled before the clock reaches their end.
-        limit: seconds; the run is cut there at the latest.
+        workers: how many. clock: says what time it is; what ends later may still be undone. level:
+        `summary` keeps sums only, `steps` also a row a step, `all` also a row a span. ahead: nothing will
+        ever cut the run short, so spans may be settled before the clock reaches their end. limit: seconds;
+        the run is cut there at the latest.
     """
 
     workers: int
@@ -189,7 +188,7 @@ class Recorder:
     def steps(
         self, step: int, columns: dict[str, FloatArray], samples: int, wasted: IntArray | None = None
     ) -> None:
-        """Record one finished step of every worker; columns as the float fields of `STEP`, shape (workers,)."""
+        """Record one finished step of every worker; columns: the float fields of `STEP`, shape (workers,)."""
         block = _Steps(step, columns, samples, wasted)
         if self._settled(columns["end"]):
             self._absorb_steps_block(block)
@@ -344,7 +343,11 @@ class Recorder:
             lazy = np.flatnonzero(left > 1e-12 * self.last_end)
             rows = np.zeros(len(lazy), dtype=SPAN)
             rows["worker"], rows["kind"], rows["peer"], rows["step"] = lazy, IDLE, -1, -1
-            rows["name"], rows["start"], rows["end"] = self.name("idle"), self.last_end - left[lazy], self.last_end
+            rows["name"], rows["start"], rows["end"] = (
+                self.name("idle"),
+                self.last_end - left[lazy],
+                self.last_end,
+            )
             self._kept_spans.append(rows)
 
     # tables

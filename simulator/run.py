@@ -31,8 +31,8 @@ def run(
 
     Args:
         job: what to run.
-        engine: `process`: a process per worker. `cohort`: one process with a vector of clocks, for synchronous
-            methods. `auto`: a cohort where the method allows it. The result is the same.
+        engine: `process` for a process per worker, `cohort` for one process with a vector of clocks
+            (synchronous methods), `auto` for a cohort where the method allows it. The result is the same.
         progress: told how far the run is, about ten times a second.
         clock: tests give one that shuffles ties.
 

@@ -1,11 +1,11 @@
 """A parameter server: a queue of requests, apart from the sharing of links.
 
-A push is served by its transfer to the server and then applied; a pull by the transfer of the model; an exchange by both,
-as one service: nobody else is taken between them. Disciplines:
-`fcfs` one transfer at a time in order of arrival (ties by rank); `round_robin` likewise, but pushes in turn of ranks;
-`processor_sharing` all transfers at once, updates one at a time; `lock_free` all at once, updates too. A transfer
-occupies the server until its bytes have left; the latency of the last byte is the wire's. A request itself travels with
-the push before it and costs nothing.
+A push is served by its transfer to the server and then applied; a pull by the transfer of the model; an
+exchange by both, as one service: nobody else is taken between them. Disciplines: `fcfs` one transfer at a
+time in order of arrival (ties by rank); `round_robin` likewise, but pushes in turn of ranks;
+`processor_sharing` all transfers at once, updates one at a time; `lock_free` all at once, updates too. A
+transfer occupies the server until its bytes have left; the latency of the last byte is the wire's. A
+request itself travels with the push before it and costs nothing.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Request:
     """
 
     __slots__ = (
-        "_began", "_server", "at", "done", "kind", "rank", "reply", "reply_version", "sent", "slack", "staleness", "step",
-        "value", "version",
+        "_began", "_server", "at", "done", "kind", "rank", "reply", "reply_version", "sent", "slack",
+        "staleness", "step", "value", "version",
     )  # fmt: skip
 
     def __init__(self, server: Server, rank: int, kind: str, value: Vector | None, version: int) -> None:
@@ -161,7 +161,7 @@ class Server:
             self.line.t += self._engine.job.server_seconds
 
     def add(self, x: Vector, change: Vector) -> Vector:
-        """x + change; takes the server's time."""
+        """Add a change to x; takes the server's time."""
         self.work()
         return x + change
 

@@ -11,7 +11,7 @@ from simulator.digest import finish
 from simulator.engine import Engine
 from simulator.fabric import FloatArray
 from simulator.network import TICKS_PER_BYTE
-from simulator.recorder import IDLE, Recorder
+from simulator.recorder import COMPUTE, IDLE, Recorder
 from simulator.result import FRACTIONS, Coded, Columns, Result
 
 
@@ -27,12 +27,9 @@ def result_of(engine: Engine, cut: float) -> Result:
     recorder.idle()
     shares = _shares(recorder, simulated)
     summary = _times(engine, simulated, shares) | _traffic(engine) | quality
+    summary |= _worth(engine, simulated, summary["samples_costed"])
     summary |= {
-        "cost_usd": None,
-        "energy_kwh": None,
-        "mfu": None,
-        "mfu_peak_dtype": None,
-        "memory_peak_bytes": None,
+        "band": None,
         **engine.job.names,
         "digest": finish(recorder.words, engine.network.link_ticks),
         "seed": engine.job.seed,
@@ -76,6 +73,27 @@ def _times(engine: Engine, simulated: float, shares: FloatArray) -> dict[str, An
         **{name: float(share) for name, share in zip(FRACTIONS, shares.mean(axis=1), strict=True)},
         "staleness_mean": recorder.staleness_sum / stale if stale else None,
         "staleness_max": recorder.staleness_max if stale else None,
+    }
+
+
+def _worth(engine: Engine, simulated: float, samples: int) -> dict[str, Any]:
+    """Money, energy, utilisation and memory; None where the profiles do not say.
+
+    Energy: a device draws its busy power while it computes and its idle power else. Utilisation (MFU): the
+    model's FLOP, without recomputation, over the devices' dense peak.
+    """
+    job, energy = engine.job, None
+    if job.idle_watts is not None and job.busy_watts is not None:
+        computing = engine.recorder.seconds[COMPUTE]
+        joules = job.idle_watts * simulated + (job.busy_watts - job.idle_watts) * computing
+        energy = float(joules.sum()) / 3.6e6
+    known = job.peak_flops is not None and simulated > 0
+    return {
+        "cost_usd": None if job.usd_per_hour is None else job.usd_per_hour * simulated / 3600,
+        "energy_kwh": energy,
+        "mfu": samples * job.flop_per_sample / (simulated * (job.peak_flops or 1.0)) if known else None,
+        "mfu_peak_dtype": job.peak_dtype if known else None,
+        "memory_peak_bytes": job.memory_bytes,
     }
 
 

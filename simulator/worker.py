@@ -1,7 +1,7 @@
 """A worker: the verbs that a training method may use, each worker a process of its own.
 
-`cohort.py` has the same verbs for all workers at once. Only verbs cost simulated time; `apply` adds the optimiser's
-time to the worker's line, to be waited for by its next verb.
+`cohort.py` has the same verbs for all workers at once. Only verbs cost simulated time; `apply` adds the
+optimiser's time to the worker's line, to be waited for by its next verb.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Worker:
         return self.line
 
     def steps(self, pace: float = 1.0) -> Iterator[int]:
-        """Local steps t = 1, 2, ... until the scenario's stop; `pace` scales its number of steps for this worker."""
+        """Local steps t = 1, 2, ... until the scenario's stop; `pace` scales this worker's steps."""
         limit = self._engine.step_limit(pace)
         while self.step < limit:
             self.step += 1
@@ -110,7 +110,7 @@ class Worker:
         return self._engine.lr(t)
 
     def apply(self, x: Vector, g: Vector, opt: State) -> tuple[Vector, State]:
-        """One step of the scenario's optimiser at the worker's step; its time is added to the worker's line."""
+        """One step of the scenario's optimiser; its time is added to the worker's line."""
         self.spend(self._engine.job.optimizer_seconds[self.rank], "optimiser")
         return self._engine.apply(x, g, opt, max(self.step, 1))
 
@@ -147,9 +147,10 @@ class Worker:
 
     @verb
     def gradient_parts(self, line: Line, x: Vector, bucket_bytes: float) -> Proc[list[Part]]:
-        """One gradient in buckets, filled in the order of the backward pass; each exists before the last is done."""
+        """One gradient in buckets, in the order of the backward pass; each exists as soon as it is full."""
         draw = self._drawn
         value, start, _ = self._compute_gradient(line, x)
+        yield from ()  # nothing waits here: `join` does
         ready, nbytes = self._cost.buckets(bucket_bytes)
         finish = self._engine.slowdown.finish
         values = value.split(tuple(nbytes.tolist()))
@@ -157,7 +158,6 @@ class Worker:
             Part(part, finish(self.rank, draw, start, offset))
             for part, offset in zip(values, ready.tolist(), strict=True)
         ]
-        yield  # a verb is a generator, also where nothing waits: `join` does
 
     def _compute_gradient(self, line: Line, x: Vector) -> tuple[Vector, float, float]:
         start, draw = line.t, self._drawn
@@ -191,8 +191,10 @@ class Worker:
         Args:
             line: the timeline that the verb moves; supplied by the verb's call.
             x: this worker's contribution.
-            over: None for all workers, `server` for those of this host, `across` for those of equal place on all hosts.
-            drop_slowest: begin without the last so many; a late worker's own x is dropped, it takes the others' mean.
+            over: None for all workers, `server` for those of this host, `across` for those of equal place on
+                all hosts.
+            drop_slowest: begin without the last so many; a late worker's own x is dropped, it takes the
+                others' mean.
             weight: this worker's weight in the mean.
             algorithm: of the all-reduce, instead of the network's.
         """
@@ -258,8 +260,8 @@ class Worker:
     def average_with(self, line: Line, peer: int) -> Proc[None]:
         """Average this worker's model and a peer's, atomically; the peer answers at once, whatever it does.
 
-        Both models move by half the difference of what they were when the exchange began, so that a gradient applied
-        meanwhile is not lost (AD-PSGD, papers.md 6).
+        Both models move by half the difference of what they were when the exchange began, so that a
+        gradient applied meanwhile is not lost (AD-PSGD, papers.md 6).
         """
         engine = self._engine
         if line.t > engine.clock.now:
@@ -389,7 +391,14 @@ class Worker:
         line.t = max(line.t, end)
 
     def _record(
-        self, kind: int, start: float, end: float, name: int, size: float = 0.0, peer: int = -1, hidden: bool = False
+        self,
+        kind: int,
+        start: float,
+        end: float,
+        name: int,
+        size: float = 0.0,
+        peer: int = -1,
+        hidden: bool = False,
     ) -> None:
         if not hidden:
             self._spent[kind] += end - start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from pydantic import Field, PositiveInt
 from simulator.cost import StepTime
 from simulator.devices import ConstantDevice, DeviceProfile
 from simulator.fabric import FloatArray, IntArray
-from simulator.operations import BYTES, Dtype, Operations
+from simulator.operations import BYTES, Dtype, LayerCost, Operations
 from simulator.spec import Spec
 
 
@@ -33,6 +33,17 @@ class Workload:
     batch: int
     dtype: Dtype = "fp32"
     gradient_dtype: Dtype = "fp32"
+
+    @classmethod
+    def of_layers(cls, name: str, layers: Sequence[LayerCost], batch: int) -> Workload:
+        """A problem's own model, in fp32.
+
+        Args:
+            name: of the model.
+            layers: in forward order.
+            batch: samples a gradient costs.
+        """
+        return cls(name, Operations.of_layers(layers), batch)
 
     @property
     def parameters(self) -> int:

@@ -1,8 +1,9 @@
-"""AD-PSGD: each worker averages with one random neighbour while it computes, and nobody waits for anybody's step.
+"""AD-PSGD: each worker averages with a random neighbour while it computes, and nobody waits for a step.
 
-Lian et al., "Asynchronous Decentralized Parallel Stochastic Gradient Descent", ICML 2018, Algorithm 1; papers.md 6.
-Differences: any peer of the gossip graph answers at once (no active and passive halves); an average moves both models by
-half their difference as it was when the exchange began, so that a step taken meanwhile is kept.
+Lian et al., "Asynchronous Decentralized Parallel Stochastic Gradient Descent", ICML 2018, Algorithm 1;
+papers.md 6.
+Differences: any peer of the gossip graph answers at once (no active and passive halves); an average moves
+both models by half their difference as it was when the exchange began, so that a step meanwhile is kept.
 """
 
 from __future__ import annotations

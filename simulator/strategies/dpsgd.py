@@ -1,13 +1,14 @@
 """D-PSGD: no server and no all-reduce; each worker mixes its model with its neighbours'.
 
-Lian et al., "Can Decentralized Algorithms Outperform Centralized Algorithms?", NIPS 2017, Algorithm 1; Zhang et al.,
-"Improving Efficiency in Large-Scale Decentralized Distributed Training", ICASSP 2020 (delay by one) [memory].
-Order and delay as in papers.md 6: with delay 1 a step's mixing overlaps its gradient, W T - lr G(W).
+Lian et al., "Can Decentralized Algorithms Outperform Centralized Algorithms?", NIPS 2017, Algorithm 1;
+Zhang et al., "Improving Efficiency in Large-Scale Decentralized Distributed Training", ICASSP 2020 (delay
+by one) [memory]. Order and delay as in papers.md 6: with delay 1 a step's mixing overlaps its gradient,
+W T - lr G(W).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -33,7 +34,9 @@ class DPSGD(Strategy):
     def _delayed_mixes_first(cls, data: object) -> object:
         if isinstance(data, dict) and data.get("delay") == 1 and data.get("order") == "step_then_mix":
             raise ValueError("found delay: 1 with order: step_then_mix, expected order: mix_then_step")
-        return {**data, "order": "mix_then_step"} if isinstance(data, dict) and data.get("delay") == 1 else data
+        return (
+            {**data, "order": "mix_then_step"} if isinstance(data, dict) and data.get("delay") == 1 else data
+        )
 
     def worker(self, w: Worker) -> Proc[None]:
         """Gradient, mixing and step in the order chosen."""

@@ -1,9 +1,9 @@
 """Local SGD: workers step apart and average their models every H steps.
 
-Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019, Algorithm 1; Lin et al., "Don't Use Large
-Mini-Batches, Use Local SGD", ICLR 2020 (post-local: synchronous until `start_step`); H per device class as in papers.md 1.
-Differences: the model average is an all-reduce, not a server; optimiser states stay local; the synchronous phase averages
-gradients in one bucket.
+Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019, Algorithm 1; Lin et al., "Don't Use
+Large Mini-Batches, Use Local SGD", ICLR 2020 (post-local: synchronous until `start_step`); H per device
+class as in papers.md 1. Differences: the model average is an all-reduce, not a server; optimiser states
+stay local; the synchronous phase averages gradients in one bucket.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class LocalSGD(Strategy):
     kind: Literal["local_sgd"] = "local_sgd"
     h: PositiveInt = Field(8, description="local steps between averages")
     h_by_class: dict[str, PositiveInt] | None = Field(
-        None, description="h for each device class; `stop: steps` then counts the steps of the class with most"
+        None,
+        description="h for each device class; `stop: steps` then counts the steps of the class with most",
     )
     start_step: int = Field(0, ge=0, description="synchronous SGD up to and including this step")
     weights: Literal["uniform", "steps"] = Field(

@@ -1,10 +1,11 @@
-"""Parameter server: workers push gradients to a server and pull its model, in step, nearly in step, or not at all.
+"""Parameter server: workers push gradients to a server and pull its model, more or less in step.
 
-Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013 (bound s);
-Dean et al., "Large Scale Distributed Deep Networks", NIPS 2012 (asynchronous, bound none); Paine et al., "GPU
-Asynchronous SGD", 2013 (n_sync local steps between pushes of the model's change).
-Differences: a worker pulls right after its push (asynchronous: the server answers before it takes the next); with bound 0
-the server applies the mean of a round once, else each push as it comes, at the full learning rate.
+Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013
+(bound s); Dean et al., "Large Scale Distributed Deep Networks", NIPS 2012 (asynchronous, bound none);
+Paine et al., "GPU Asynchronous SGD", 2013 (n_sync local steps between pushes of the model's change).
+Differences: a worker pulls right after its push (asynchronous: the server answers before it takes the next);
+with bound 0 the server applies the mean of a round once, else each push as it comes, at the full learning
+rate.
 """
 
 from __future__ import annotations
@@ -27,9 +28,12 @@ class ParameterServer(Strategy):
 
     kind: Literal["parameter_server"] = "parameter_server"
     bound: NonNegativeInt | Literal["none"] = Field(
-        "none", description="pushes a worker may be ahead of the slowest: 0 = bulk synchronous, none = asynchronous"
+        "none",
+        description="pushes a worker may be ahead of the slowest: 0 = bulk synchronous, none = asynchronous",
     )
-    n_sync: PositiveInt = Field(1, description="local steps between pushes; above 1 the model's change is pushed")
+    n_sync: PositiveInt = Field(
+        1, description="local steps between pushes; above 1 the model's change is pushed"
+    )
     discipline: Literal["fcfs", "processor_sharing", "round_robin", "lock_free"] = Field(
         "fcfs", description="how the server takes its requests"
     )

@@ -1,9 +1,9 @@
 """Synchronous SGD: every step all workers average their gradients.
 
-Chen et al., "Revisiting Distributed Synchronous SGD", 2016 (backup workers); Li et al., "PyTorch Distributed",
-VLDB 2020 (buckets that overlap with the backward pass); Goyal et al., "Accurate, Large Minibatch SGD", 2017.
-Differences: with backup workers the late gradient is dropped and its worker takes the others' mean as it ends, instead of
-giving its gradient up at once.
+Chen et al., "Revisiting Distributed Synchronous SGD", 2016 (backup workers); Li et al., "PyTorch
+Distributed", VLDB 2020 (buckets that overlap with the backward pass); Goyal et al., "Accurate, Large
+Minibatch SGD", 2017. Differences: with backup workers the late gradient is dropped and its worker takes the
+others' mean as it ends, instead of giving its gradient up at once.
 """
 
 from __future__ import annotations

@@ -1,0 +1,181 @@
+"""From a resolved scenario to a job, and its run: the only place where all four packages meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from calibration import operations as models
+from calibration import profiles
+from scenarios.planning import StepWorkload
+from scenarios.schema import Scenario
+from simulator.cost import StepTime, optimizer_seconds
+from simulator.devices import ConstantDevice, DeviceProfile
+from simulator.engine import Progress
+from simulator.errors import InputError
+from simulator.fabric import Fabric, FloatArray
+from simulator.job import Job, Stop, Target
+from simulator.maths import Maths
+from simulator.maths.ghost import GhostMaths
+from simulator.operations import Dtype
+from simulator.placement import Workers
+from simulator.recorder import RecordLevel
+from simulator.result import Result
+from simulator.run import EngineKind, run
+from simulator.streams import Draws
+from simulator.workload import Workload
+
+Device = DeviceProfile | ConstantDevice
+
+
+def simulate(
+    scenario: Scenario,
+    *,
+    engine: EngineKind = "auto",
+    record: RecordLevel = "all",
+    progress: Progress | None = None,
+) -> Result:
+    """Run one resolved scenario (one variant, one seed).
+
+    Raises:
+        InputError: the scenario cannot be built.
+        CohortError: `engine` is `cohort` and the method cannot run as one.
+    """
+    result = run(job_of(scenario, record), engine, progress)
+    result.summary["variant"] = scenario.variant
+    return result
+
+
+def job_of(scenario: Scenario, record: RecordLevel = "all") -> Job:
+    """Everything the engine needs to run a scenario."""
+    training = scenario.training
+    if training is None:
+        raise InputError("a training strategy", field="training", hint="for example kind: sync_sgd")
+    find = partial(_profile, scenario)
+    fabric = fabric_of(scenario)
+    workers = Workers.of(fabric, scenario.cluster.placement.place(fabric, scenario.seed))
+    n = len(workers.profile)
+    workload = workload_of(scenario, n)
+    costs = _per_worker(workers, lambda name: workload.step(find(name)))
+    dtype: Dtype = "fp64" if workload.dtype == "fp64" else "fp32"  # weights are updated in full precision
+    passes = training.optimizer.passes
+    update = {
+        name: optimizer_seconds(find(name), workload.parameters, passes, dtype)
+        for name in set(workers.profile)
+    }
+    has_server = training.strategy.has_server
+    return Job(
+        strategy=training.strategy,
+        fabric=fabric,
+        workers=workers,
+        costs=tuple(costs),
+        optimizer_seconds=np.array([update[name] for name in workers.profile]),
+        optimizer=training.optimizer,
+        schedule=training.schedule,
+        maths=_maths(scenario, workload, n),
+        stop=_stop(scenario, n),
+        stragglers=scenario.stragglers,
+        gossip=training.gossip,
+        fidelity=scenario.network.fidelity,
+        send_ends=scenario.network.send_ends,
+        message_overhead=scenario.network.message_overhead,
+        algorithms=scenario.network.collective.model_dump(),
+        server_node=scenario.cluster.placement.server_node(fabric) if has_server else None,
+        server_seconds=update[workers.profile[0]],
+        evaluate_every=scenario.evaluate.every,
+        evaluate_split=scenario.evaluate.split,
+        record=record,
+        seed=scenario.seed,
+        samples_costed=workload.batch,
+        names={
+            "executed": scenario.problem.name if scenario.problem else None,
+            "costed": workload.name,
+            "validated": False,  # no part of this release is backed by measured runs
+        },
+        **_worth(scenario, workload, [find(name) for name in workers.profile]),
+    )
+
+
+def fabric_of(scenario: Scenario) -> Fabric:
+    """The scenario's network, with the server's own host if the method needs one."""
+    has_server = scenario.training is not None and scenario.training.strategy.has_server
+    extra = scenario.cluster.placement.extra_hosts if has_server else 0
+    return scenario.cluster.topology.build(partial(_nvlink, scenario), extra_hosts=extra, seed=scenario.seed)
+
+
+def workload_of(scenario: Scenario, n: int) -> Workload:
+    """What a gradient costs: the workload named, else the problem's own model."""
+    workload, problem = scenario.workload, scenario.problem
+    if isinstance(workload, StepWorkload):
+        raise InputError("a workload with `batch`", field="workload", hint="steps of large models: release 5")
+    if workload is not None:
+        return workload.build(models.load)
+    if problem is None:
+        raise InputError("a workload or a problem", field="workload", hint="for example resnet18")
+    return Workload.of_layers(problem.name, problem.layers(), problem.batch_size(n))
+
+
+def _profile(scenario: Scenario, name: str) -> Device:
+    own = scenario.profiles.get(name)
+    return own if own is not None else profiles.load(name)
+
+
+def _nvlink(scenario: Scenario, name: str) -> Any:
+    found = _profile(scenario, name)
+    return found.nvlink if isinstance(found, DeviceProfile) else None
+
+
+def _per_worker(workers: Workers, make: Callable[[str], StepTime]) -> list[StepTime]:
+    made = {name: make(name) for name in sorted(set(workers.profile))}
+    return [made[name] for name in workers.profile]
+
+
+def _maths(scenario: Scenario, workload: Workload, n: int) -> Callable[[Draws], Maths]:
+    problem = scenario.problem
+    if problem is None:
+        return lambda draws: GhostMaths(workload.value_bytes, workload.batch)
+
+    def real(draws: Draws) -> Maths:
+        from simulator.maths.torch_maths import TorchMaths  # torch is imported only where maths is executed
+
+        return TorchMaths(problem, n, draws, workload.value_bytes, scenario.maths.dtype)
+
+    return real
+
+
+def _stop(scenario: Scenario, n: int) -> Stop:
+    stop, problem = scenario.stop, scenario.problem
+    samples = [float(stop.samples)] if stop.samples is not None else []
+    if stop.epochs is not None and problem is not None:
+        samples.append(stop.epochs * problem.train_size(n))
+    target = None if stop.target is None else Target(stop.target.accuracy, stop.target.loss)
+    return Stop(stop.steps, stop.time, min(samples, default=None), target)
+
+
+def _worth(scenario: Scenario, workload: Workload, devices: list[Device]) -> dict[str, Any]:
+    """Prices, power, peaks and memory, where all devices' profiles know them."""
+    known = [device for device in devices if isinstance(device, DeviceProfile)]
+    optimizer_values = {3: 0, 5: 1, 7: 2}
+    training = scenario.training
+    assert training is not None
+    worth: dict[str, Any] = {
+        "memory_bytes": workload.memory_bytes(optimizer_values.get(training.optimizer.passes, 2)),
+        "flop_per_sample": workload.flop_per_sample,
+    }
+    if len(known) < len(devices):
+        return worth
+    worth["peak_flops"] = sum(d.peak.get(workload.dtype, 0.0) for d in known) or None
+    worth["peak_dtype"] = workload.dtype
+    if all(d.price for d in known):
+        worth["usd_per_hour"] = sum(d.price.usd_per_hour for d in known if d.price)
+    if all(d.power for d in known):
+        worth["idle_watts"] = _column([d.power.idle for d in known if d.power])
+        worth["busy_watts"] = _column([d.power.busy for d in known if d.power])
+    return worth
+
+
+def _column(values: list[float]) -> FloatArray:
+    return np.array(values, dtype=float)
