@@ -31,6 +31,20 @@ def write_text(text: str, path: Path) -> None:
     os.replace(name, path)
 
 
+def read_bytes(path: Path) -> bytes:
+    """Read a file of bounded size.
+
+    Raises:
+        InputError: not there, or too large.
+    """
+    try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise InputError(f"at most {MAX_JSON_BYTES} bytes", "a larger file", file=str(path))
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError("a file that can be read", str(error), file=str(path)) from error
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Read one of our JSON files.
 
@@ -38,15 +52,11 @@ def read_json(path: Path) -> dict[str, Any]:
         InputError: not there, too large, not JSON, or not an object.
     """
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise InputError(
-                file=str(path), found="a larger file", expected=f"at most {MAX_JSON_BYTES} bytes"
-            )
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(file=str(path), expected="JSON that a run has written", found=str(error)) from error
+        value = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise InputError("JSON that a run has written", str(error), file=str(path)) from error
     if not isinstance(value, dict):
-        raise InputError(file=str(path), expected="a JSON object", found=type(value).__name__)
+        raise InputError("a JSON object", type(value).__name__, file=str(path))
     return value
 
 
@@ -75,11 +85,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     from ruamel.yaml.error import YAMLError
 
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise InputError(
-                file=str(path), found="a larger file", expected=f"at most {MAX_JSON_BYTES} bytes"
-            )
-        value = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, YAMLError, RecursionError) as error:
-        raise InputError(file=str(path), expected="the scenario of a run", found=str(error)) from error
+        value = YAML(typ="safe", pure=True).load(read_bytes(path).decode())
+    except (ValueError, YAMLError, RecursionError) as error:
+        raise InputError("the scenario of a run", str(error), file=str(path)) from error
     return value if isinstance(value, dict) else {}

@@ -41,10 +41,15 @@ def source_hash() -> str:
 def scenario_hash(document: Mapping[str, Any]) -> str:
     """Hash of a resolved scenario (of anything that JSON can hold), independent of the order of keys."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return content_hash(text.encode())
 
 
-def manifest(
+def content_hash(content: bytes) -> str:
+    """Hash of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def manifest_of(
     document: Mapping[str, Any], result: Result, *, record: str, wall_s: float, source: str | None = None
 ) -> dict[str, Any]:
     """What made a run: enough to say whether it may be used again, and to run it once more."""

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from scenarios import tables
 from scenarios.files import as_yaml, read_json, read_yaml, write_json, write_text
-from scenarios.manifest import manifest, scenario_hash, source_hash, version
+from scenarios.manifest import manifest_of, scenario_hash, source_hash, version
 from simulator.errors import InputError
 from simulator.result import COLUMNS, Columns, Result
 
@@ -151,7 +151,7 @@ def write_run(
         source: the scenario file, for the manifest.
         trace: write `trace.json.gz` too (where spans are kept).
     """
-    made = manifest(document, result, record=record, wall_s=wall_s, source=source)
+    made = manifest_of(document, result, record=record, wall_s=wall_s, source=source)
     with _directory(path) as place:
         write_text(as_yaml(document), place / "scenario.yaml")
         write_json(result.summary, place / "summary.json")
@@ -223,10 +223,13 @@ def read_run(path: Path) -> Run:
     return Run(read_yaml(path / "scenario.yaml"), made, summary, path)
 
 
-def finished(path: Path, document: Mapping[str, Any], record: str) -> Run | None:
+def finished(
+    path: Path, document: Mapping[str, Any], record: str, inputs: Mapping[str, str] | None = None
+) -> Run | None:
     """The run in a directory if it may be used again for this scenario, else None.
 
-    It must be finished, of the same scenario and version of our code, and hold at least the tables asked for.
+    It must be finished, of the same scenario, contents of input files and version of our code, and hold at
+    least the tables asked for.
     """
     if not (path / "manifest.json").is_file():
         return None
@@ -234,9 +237,12 @@ def finished(path: Path, document: Mapping[str, Any], record: str) -> Run | None
         run = read_run(path)
     except InputError:
         return None
-    wanted = {"paceline": version(), "source_hash": source_hash(), "scenario_hash": scenario_hash(document)}
+    wanted: dict[str, Any] = {
+        "paceline": version(), "source_hash": source_hash(), "scenario_hash": scenario_hash(document),
+        "inputs": dict(inputs or {}),
+    }  # fmt: skip
     levels = list(RECORDS)
-    same = all(run.manifest.get(key) == value for key, value in wanted.items())
+    same = all(run.manifest.get(key, {}) == value for key, value in wanted.items())
     enough = run.manifest.get("record") in levels[levels.index(record) :]
     return run if same and enough else None
 

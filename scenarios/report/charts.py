@@ -8,7 +8,7 @@ import numpy as np
 
 from scenarios.compare import pick
 from scenarios.report.figure import Figure, axis, colour, dash, packed, plain, time_unit
-from scenarios.report.gather import Curve, Group, Study, curve_of
+from scenarios.report.gather import Curve, Findings, Group, curve_of
 from scenarios.words import percent
 from simulator.result import FRACTIONS, SPAN_KINDS
 
@@ -19,14 +19,16 @@ LOG_FROM = 20.0
 PARTS = ("compute", "exposed communication", *SPAN_KINDS[2:])
 
 
-def learning(study: Study, metric: str, over: str) -> Figure | None:
+def learning(findings: Findings, metric: str, over: str) -> Figure | None:
     """A metric (loss, accuracy) of each variant over `time_s` or `samples`; None if nobody recorded it."""
-    curves = [(group, curve) for group in study.shown if (curve := curve_of(group, over, metric)) is not None]
+    curves = [
+        (group, curve) for group in findings.shown if (curve := curve_of(group, over, metric)) is not None
+    ]
     if not curves:
         return None
     size, title = _scale(over, max(float(curve.x[-1]) for _, curve in curves))
     traces = [trace for group, curve in curves for trace in _curve_traces(group, curve, size, metric)]
-    goal = (study.target or {}).get(metric)
+    goal = (findings.target or {}).get(metric)
     if over == "time_s" and isinstance(goal, (int, float)):
         traces += [mark for group, _ in curves for mark in _reached(group, float(goal), size)]
     layout = {
@@ -111,9 +113,9 @@ def _y_axis(metric: str, curves: list[Curve]) -> dict[str, Any]:
     return {"rangemode": "tozero"} if least >= 0 else {}
 
 
-def breakdown(study: Study) -> Figure:
+def breakdown(findings: Findings) -> Figure:
     """Shares of worker time per variant, as bars that add up to the whole."""
-    groups = list(study.shown)[::-1]  # plotly draws the first one at the bottom
+    groups = list(findings.shown)[::-1]  # plotly draws the first one at the bottom
     shares = np.array([group.shares() for group in groups])
     names = [plain(group.variant, 30) for group in groups]
     traces = [
@@ -127,7 +129,9 @@ def breakdown(study: Study) -> Figure:
         "legend": {"traceorder": "normal"},
         "hovermode": "closest",
     }
-    waits = ", ".join(f"{group.variant} {percent(group.mean('waiting_fraction'))}" for group in study.shown)
+    waits = ", ".join(
+        f"{group.variant} {percent(group.mean('waiting_fraction'))}" for group in findings.shown
+    )
     alt = f"Shares of worker time per variant; waiting: {waits}"
     return Figure("breakdown", traces, layout, 110 + 44 * len(groups), alt)
 

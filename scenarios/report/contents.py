@@ -10,30 +10,30 @@ from scenarios.compare import interval, pick, ratio, values_of
 from scenarios.files import as_yaml
 from scenarios.report import charts, timeline, waiting
 from scenarios.report.figure import Figure, colour
-from scenarios.report.gather import MAX_VARIANTS, Group, Study
+from scenarios.report.gather import MAX_VARIANTS, Findings, Group
 from scenarios.report.page import paragraph, place, section, table, text
 from scenarios.report.verdict import Verdict, judge
 from scenarios.store import Run
 from scenarios.words import factor, listed, nbytes, number, percent, plural, seconds
 
 
-def contents(study: Study) -> tuple[str, str, list[Figure]]:
+def contents(findings: Findings) -> tuple[str, str, list[Figure]]:
     """Title, body and figures of the report."""
-    verdict = judge(study)
-    name = str(study.scenario.get("name") or "run")
+    verdict = judge(findings)
+    name = str(findings.scenario.get("name") or "run")
     drawn = _Drawn([])
     parts = [
         f"<h1>{text(name)}</h1>",
-        paragraph(_about(study), "meta"),
+        paragraph(_about(findings), "meta"),
         _verdict(verdict),
-        paragraph(counts(study)),
-        _summary(study, verdict),
-        _learning(study, drawn),
-        _breakdown(study, drawn),
-        _timeline(study, drawn),
-        _waiting(study, drawn),
-        _links(study, drawn),
-        _simulated(study),
+        paragraph(counts(findings)),
+        _summary(findings, verdict),
+        _learning(findings, drawn),
+        _breakdown(findings, drawn),
+        _timeline(findings, drawn),
+        _waiting(findings, drawn),
+        _links(findings, drawn),
+        _simulated(findings),
     ]
     return f"{name}: Paceline report", "\n".join(part for part in parts if part), drawn.figures
 
@@ -52,12 +52,12 @@ class _Drawn:
         return place(figure)
 
 
-def _about(study: Study) -> str:
-    made = study.groups[0].first.manifest
-    seeds = sorted({run.seed for run in study.runs})
+def _about(findings: Findings) -> str:
+    made = findings.groups[0].first.manifest
+    seeds = sorted({run.seed for run in findings.runs})
     shown = listed([str(seed) for seed in seeds]) if len(seeds) <= 5 else f"{seeds[0]} to {seeds[-1]}"
     parts = [
-        plural(len(study.groups), "variant"),
+        plural(len(findings.groups), "variant"),
         f"{'seed' if len(seeds) == 1 else 'seeds'} {shown}",
         f"Paceline {made.get('paceline', '')}".strip(),
         str(made.get("created", ""))[:10],
@@ -70,11 +70,11 @@ def _verdict(verdict: Verdict) -> str:
     return f'<div class="verdict">{headline}{paragraph(verdict.rest)}</div>'
 
 
-def counts(study: Study) -> str:
+def counts(findings: Findings) -> str:
     """The two sample counts of a gradient in words: what is computed and what is charged."""
-    problem, workload = (_part(study.scenario, key) for key in ("problem", "workload"))
-    costed = study.groups[0].first.summary.get("costed") or workload.get("model")
-    computed = study.groups[0].first.summary.get("executed") or problem.get("kind")
+    problem, workload = (_part(findings.scenario, key) for key in ("problem", "workload"))
+    costed = findings.groups[0].first.summary.get("costed") or workload.get("model")
+    computed = findings.groups[0].first.summary.get("executed") or problem.get("kind")
     charge = _samples(workload.get("batch") or problem.get("batch"), costed, "the workload")
     if not problem:
         return f"Timing only: each gradient is charged the time of {charge}; nothing is computed."
@@ -121,37 +121,37 @@ METRICS = (
 )
 
 
-def _summary(study: Study, verdict: Verdict) -> str:
-    shown = [metric for metric in METRICS if _there(study, metric)]
+def _summary(findings: Findings, verdict: Verdict) -> str:
+    shown = [metric for metric in METRICS if _there(findings, metric)]
     measure = verdict.measure.metric
     head = ["variant"]
     for metric in shown:
         head.append(metric.title)
-        if metric.key == measure and len(study.groups) > 1:
-            head.append(f"ratio to {study.groups[0].variant}")
-    rows = [_row(study, group, shown, measure) for group in study.groups]
-    marks = ["winner" if group.variant == verdict.winner else "" for group in study.groups]
-    many = any(len(group.runs) > 1 for group in study.groups)
+        if metric.key == measure and len(findings.groups) > 1:
+            head.append(f"ratio to {findings.groups[0].variant}")
+    rows = [_row(findings, group, shown, measure) for group in findings.groups]
+    marks = ["winner" if group.variant == verdict.winner else "" for group in findings.groups]
+    many = any(len(group.runs) > 1 for group in findings.groups)
     note = "Means over seeds; small: 95 % intervals (Student's t; ratios paired by seed)." if many else ""
     return table(head, rows, marks) + paragraph(note, "note")
 
 
-def _there(study: Study, metric: _Metric) -> bool:
+def _there(findings: Findings, metric: _Metric) -> bool:
     if metric.key == "time_to_target_s":
-        return study.target is not None
-    values = [pick(run.summary, metric.key) for run in study.runs]
+        return findings.target is not None
+    values = [pick(run.summary, metric.key) for run in findings.runs]
     if metric.key == "staleness_mean":
         return any(values)
     return any(value is not None for value in values)
 
 
-def _row(study: Study, group: Group, shown: list[_Metric], measure: str) -> list[str]:
+def _row(findings: Findings, group: Group, shown: list[_Metric], measure: str) -> list[str]:
     key = f'<span class="key" style="background:{colour(group.number)}"></span>'
     cells = [f"{key}{text(group.variant)}"]
     for metric in shown:
         cells.append(_cell(group, metric))
-        if metric.key == measure and len(study.groups) > 1:
-            cells.append(_ratio(group, study.groups[0], measure))
+        if metric.key == measure and len(findings.groups) > 1:
+            cells.append(_ratio(group, findings.groups[0], measure))
     return cells
 
 
@@ -182,41 +182,41 @@ def _ratio(group: Group, base: Group, measure: str) -> str:
     return f"{factor(found.mean)}<small>{factor(found.low)} to {factor(found.high)}</small>"
 
 
-def _learning(study: Study, drawn: _Drawn) -> str:
+def _learning(findings: Findings, drawn: _Drawn) -> str:
     parts = []
     for metric in ("loss", "accuracy"):
-        pair = [drawn.place(charts.learning(study, metric, over)) for over in ("time_s", "samples")]
+        pair = [drawn.place(charts.learning(findings, metric, over)) for over in ("time_s", "samples")]
         if any(pair):
             parts.append(f'<div class="pair">{"".join(pair)}</div>')
-    many = any(len(group.runs) > 1 for group in study.groups)
+    many = any(len(group.runs) > 1 for group in findings.groups)
     band = "Lines: mean over seeds; bands: from the least to the greatest seed. " if many else ""
-    mark = "Diamond: target reached." if study.target else ""
+    mark = "Diamond: target reached." if findings.target else ""
     note = paragraph(f"{band}{mark}".strip(), "note") if parts else ""
-    few = paragraph(_few(study), "note") if parts else ""
+    few = paragraph(_few(findings), "note") if parts else ""
     return section("Loss against time and against samples", *parts, note, few)
 
 
-def _few(study: Study) -> str:
-    hidden = len(study.groups) - MAX_VARIANTS
-    return f"Charts show the first {MAX_VARIANTS} variants of {len(study.groups)}." if hidden > 0 else ""
+def _few(findings: Findings) -> str:
+    hidden = len(findings.groups) - MAX_VARIANTS
+    return f"Charts show the first {MAX_VARIANTS} variants of {len(findings.groups)}." if hidden > 0 else ""
 
 
-def _breakdown(study: Study, drawn: _Drawn) -> str:
+def _breakdown(findings: Findings, drawn: _Drawn) -> str:
     note = (
         "Shares of worker time, mean over workers and seeds. Where spans overlap, compute counts before "
-        "communication, and communication before waiting. Waiting: blocked until the last needed peer has come "
-        "or the server has begun to serve."
+        "communication, and communication before waiting. Waiting: blocked until the last needed peer has "
+        "come or the server has begun to serve."
     )
-    return section("Where the time goes", drawn.place(charts.breakdown(study)), paragraph(note, "note"))
+    return section("Where the time goes", drawn.place(charts.breakdown(findings)), paragraph(note, "note"))
 
 
-def _timeline(study: Study, drawn: _Drawn) -> str:
-    lanes = timeline.lanes_of(study)
+def _timeline(findings: Findings, drawn: _Drawn) -> str:
+    lanes = timeline.lanes_of(findings)
     if not lanes:
         return section("Timeline", paragraph("Spans were not recorded (run with --record all).", "note"))
     sampled = any(len(lane.workers) < lane.total for lane in lanes)
     rows = ", a sample of workers from the one that waits least to the one that waits most" if sampled else ""
-    left = len(study.groups) - len(lanes)
+    left = len(findings.groups) - len(lanes)
     note = (
         f"The first {seconds(timeline.window(lanes))} of seed {lanes[0].group.first.seed}{rows}. "
         "Rows are workers. Every span of the run: open trace.json.gz of the run directory in ui.perfetto.dev."
@@ -226,19 +226,19 @@ def _timeline(study: Study, drawn: _Drawn) -> str:
     return section(
         "Timeline",
         paragraph(note, "note"),
-        drawn.place(timeline.detail(study, lanes)),
+        drawn.place(timeline.detail(findings, lanes)),
         "<h3>Who waits when, over the whole run</h3>",
-        drawn.place(timeline.waiting_map(study, lanes)),
+        drawn.place(timeline.waiting_map(findings, lanes)),
     )
 
 
-def _waiting(study: Study, drawn: _Drawn) -> str:
-    figure = drawn.place(waiting.per_worker(study))
+def _waiting(findings: Findings, drawn: _Drawn) -> str:
+    figure = drawn.place(waiting.per_worker(findings))
     if not figure:
         return ""
-    seed = study.groups[0].first.seed
+    seed = findings.groups[0].first.seed
     rows = []
-    for group in study.shown:
+    for group in findings.shown:
         said = dict(waiting.extremes(group))
         rows.append([text(group.variant), text(said.get("least", "-")), text(said.get("most", "-"))])
     extremes = table(["variant", "wait least (the others wait for them)", "wait most"], rows)
@@ -246,27 +246,29 @@ def _waiting(study: Study, drawn: _Drawn) -> str:
     return section("Waiting per worker", figure, extremes, note)
 
 
-def _links(study: Study, drawn: _Drawn) -> str:
-    figures = [drawn.place(figure) for figure in waiting.links(study)]
+def _links(findings: Findings, drawn: _Drawn) -> str:
+    figures = [drawn.place(figure) for figure in waiting.links(findings)]
     note = "Bytes carried / (bandwidth x simulated time), per direction; the peak is in the tooltip."
     return section("Load per link", *figures, paragraph(note, "note") if figures else "")
 
 
-def _simulated(study: Study) -> str:
-    runs = [_run_row(run) for run in study.runs[:200]]
-    document = {key: value for key, value in study.scenario.items() if value is not None}
-    shown = f"<details><summary>Scenario of {text(study.groups[0].variant)}, all defaults filled in</summary>"
+def _simulated(findings: Findings) -> str:
+    runs = [_run_row(run) for run in findings.runs[:200]]
+    document = {key: value for key, value in findings.scenario.items() if value is not None}
+    shown = (
+        f"<details><summary>Scenario of {text(findings.groups[0].variant)}, all defaults filled in</summary>"
+    )
     digests = table(["variant", "seed", "digest", "engine", "took", "directory"], runs)
-    validated = study.groups[0].first.summary.get("validated")
+    validated = findings.groups[0].first.summary.get("validated")
     warning = (
         "" if validated else "Some features used here are not backed by a measurement (validated: false)."
     )
     return section(
         "What was simulated",
-        _facts(study),
+        _facts(findings),
         paragraph(warning, "note"),
         f"{shown}<pre>{text(as_yaml(document))}</pre></details>",
-        f"<details><summary>{plural(len(study.runs), 'run')}</summary>{digests}</details>",
+        f"<details><summary>{plural(len(findings.runs), 'run')}</summary>{digests}</details>",
     )
 
 
@@ -278,8 +280,8 @@ def _run_row(run: Run) -> list[str]:
     ]
 
 
-def _facts(study: Study) -> str:
-    scenario = study.scenario
+def _facts(findings: Findings) -> str:
+    scenario = findings.scenario
     cluster = _part(scenario, "cluster")
     topology, placement = _part(cluster, "topology"), _part(cluster, "placement")
     facts = {

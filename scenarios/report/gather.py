@@ -51,7 +51,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Study:
+class Findings:
     """All that one report is about."""
 
     groups: Sequence[Group]
@@ -82,14 +82,14 @@ class Study:
         return any(run.summary.get("final_loss") is not None for run in self.runs)
 
 
-def gather(runs: Sequence[Run]) -> Study:
+def gather(runs: Sequence[Run]) -> Findings:
     """Group runs by variant, in order of appearance.
 
     Raises:
         InputError: two runs have one variant and one seed.
     """
     groups = by_variant(runs)
-    return Study([Group(name, number, ours) for number, (name, ours) in enumerate(groups.items())])
+    return Findings([Group(name, number, ours) for number, (name, ours) in enumerate(groups.items())])
 
 
 @dataclass(frozen=True)

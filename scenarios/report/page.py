@@ -1,7 +1,7 @@
 """The page: one HTML file that needs nothing else, neither network nor neighbours.
 
 Whatever comes from a scenario file (names of variants, links, hosts) is escaped: in HTML by `html.escape`,
-within scripts by writing `<` as an escape of JSON. A content security policy forbids the page to load anything.
+within scripts by writing `<` as an escape of JSON. A content security policy forbids to load anything.
 """
 
 from __future__ import annotations

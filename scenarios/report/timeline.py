@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.report.figure import Figure, axis, packed, plain, time_unit
-from scenarios.report.gather import Group, Study, coded
+from scenarios.report.gather import Findings, Group, coded
 from scenarios.words import seconds
 from simulator.result import SPAN_KINDS, Columns
 
@@ -40,10 +40,10 @@ class Lane:
     spans: Columns
 
 
-def lanes_of(study: Study) -> list[Lane]:
+def lanes_of(findings: Findings) -> list[Lane]:
     """One lane a variant with recorded spans."""
     lanes = []
-    for group in study.shown[:MAX_LANES]:
+    for group in findings.shown[:MAX_LANES]:
         spans, table = group.first.columns("spans", NEEDED), group.first.columns("workers")
         if spans is not None and table is not None and len(spans["worker"]):
             waiting = np.asarray(table["waiting_fraction"], dtype=float)
@@ -59,7 +59,7 @@ def _chosen(waiting: FloatArray) -> IntArray:
     return np.unique(order[np.linspace(0, len(order) - 1, MAX_ROWS).astype(int)])
 
 
-def detail(study: Study, lanes: list[Lane]) -> Figure | None:
+def detail(findings: Findings, lanes: list[Lane]) -> Figure | None:
     """All spans of the chosen workers in a window from the start, one lane a variant, one time axis."""
     if not lanes:
         return None
@@ -172,7 +172,7 @@ def _bar(
     }  # fmt: skip
 
 
-def waiting_map(study: Study, lanes: list[Lane]) -> Figure | None:
+def waiting_map(findings: Findings, lanes: list[Lane]) -> Figure | None:
     """Share of waiting per worker (or group of workers) and bin of time, over the whole run."""
     if not lanes:
         return None
@@ -245,9 +245,9 @@ def waiting_shares(lane: Lane, end: float) -> FloatArray:
 
 
 def binned(row: IntArray, start: FloatArray, stop: FloatArray, rows: int, end: float) -> FloatArray:
-    """Seconds that intervals cover of each bin, summed within a row, shape (rows, BINS); bins divide 0 .. end.
+    """Seconds that intervals cover of each bin, summed by row, shape (rows, BINS); bins divide 0 .. end.
 
-    The time covered before t is a sum over intervals of (t - start)+ - (t - stop)+, so each edge of one adds a
+    The time covered before t is the sum over intervals of (t - start)+ - (t - stop)+, so each edge adds a
     ramp: a part to its own bin and the full width to all later ones.
     """
     width = end / BINS

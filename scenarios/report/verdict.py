@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scenarios.compare import Interval, has_target, interval, pick, ratio, values_of
-from scenarios.report.gather import Group, Study
+from scenarios.report.gather import Findings, Group
 from scenarios.words import factor, listed, number, percent, plural, seconds
 
 
@@ -63,35 +63,37 @@ class Verdict:
     measure: Measure
 
 
-def measure_of(study: Study) -> Measure:
-    """What decides in this study."""
-    if has_target(study.runs):
+def measure_of(findings: Findings) -> Measure:
+    """What decides in this findings."""
+    if has_target(findings.runs):
         return TIME
-    return LOSS if study.learns else RATE
+    return LOSS if findings.learns else RATE
 
 
-def goal_of(study: Study) -> str:
+def goal_of(findings: Findings) -> str:
     """The target in words: `accuracy 0.95`."""
-    target = study.target or {}
+    target = findings.target or {}
     return listed([f"{name} {value}" for name, value in target.items()]) if target else "the target"
 
 
-def judge(study: Study) -> Verdict:
-    """The verdict over all variants of a study."""
-    measure = measure_of(study)
-    ranked = rank(study.groups, measure)
-    if len(study.groups) == 1:
-        return Verdict(_alone(study, measure), _seeds_of(study), None, measure)
-    rest = " ".join(part for part in (_others(ranked, measure), _missing(study, measure)) if part)
+def judge(findings: Findings) -> Verdict:
+    """The verdict over all variants of a findings."""
+    measure = measure_of(findings)
+    ranked = rank(findings.groups, measure)
+    if len(findings.groups) == 1:
+        return Verdict(_alone(findings, measure), _seeds_of(findings), None, measure)
+    rest = " ".join(part for part in (_others(ranked, measure), _missing(findings, measure)) if part)
     if not ranked:
-        what = f"reaches {goal_of(study)}" if measure is TIME else f"has a {measure.metric}"
+        what = f"reaches {goal_of(findings)}" if measure is TIME else f"has a {measure.metric}"
         return Verdict(f"No variant {what} in every seed.", rest, None, measure)
     if len(ranked) == 1:
-        claim = measure.wins.format(goal=goal_of(study), value=measure.text(ranked[0].mean(measure.metric)))
+        claim = measure.wins.format(
+            goal=goal_of(findings), value=measure.text(ranked[0].mean(measure.metric))
+        )
         return Verdict(
             f"{ranked[0].variant} {claim}; no other does in every seed.", rest, ranked[0].variant, measure
         )
-    return _contest(study, ranked, measure, rest)
+    return _contest(findings, ranked, measure, rest)
 
 
 def rank(groups: Sequence[Group], measure: Measure) -> list[Group]:
@@ -107,7 +109,7 @@ def lead(winner: Group, second: Group, measure: Measure) -> Interval | None:
     return ratio(theirs, ours) if measure.least else ratio(ours, theirs)
 
 
-def _contest(study: Study, ranked: Sequence[Group], measure: Measure, rest: str) -> Verdict:
+def _contest(findings: Findings, ranked: Sequence[Group], measure: Measure, rest: str) -> Verdict:
     first, second = ranked[0], ranked[1]
     ahead = lead(first, second, measure)
     values = [measure.text(group.mean(measure.metric)) for group in (first, second)]
@@ -117,7 +119,7 @@ def _contest(study: Study, ranked: Sequence[Group], measure: Measure, rest: str)
             f"factor of {factor(ahead.mean)} ({_sure(ahead, first)})."
         )
         return Verdict(headline, rest, None, measure)
-    claim = f"{first.variant} {measure.wins.format(goal=goal_of(study), value=values[0])}"
+    claim = f"{first.variant} {measure.wins.format(goal=goal_of(findings), value=values[0])}"
     if ahead is None:
         return Verdict(f"{claim}; {second.variant}: {values[1]}.", rest, first.variant, measure)
     than = measure.than.format(factor=factor(ahead.mean), other=f"{second.variant}, the next")
@@ -135,25 +137,25 @@ def _others(ranked: Sequence[Group], measure: Measure) -> str:
     return f"The others: {listed(others)}." if len(others) > 1 else ""
 
 
-def _missing(study: Study, measure: Measure) -> str:
+def _missing(findings: Findings, measure: Measure) -> str:
     """Who has no number: never reached, or diverged."""
     said = []
-    for group in study.groups:
+    for group in findings.groups:
         lacking = sum(pick(run.summary, measure.metric) is None for run in group.runs)
         if lacking:
             seeds = f" in {lacking} of {len(group.runs)} seeds" if len(group.runs) > 1 else ""
             said.append(f"{group.variant}{seeds}")
-    verb = f"Never reached {goal_of(study)}" if measure is TIME else f"Without a finite {measure.metric}"
+    verb = f"Never reached {goal_of(findings)}" if measure is TIME else f"Without a finite {measure.metric}"
     return f"{verb}: {listed(said)}." if said else ""
 
 
-def _alone(study: Study, measure: Measure) -> str:
-    group = study.groups[0]
+def _alone(findings: Findings, measure: Measure) -> str:
+    group = findings.groups[0]
     value = group.mean(measure.metric)
     waits = f"its workers wait {percent(group.mean('waiting_fraction'))} of their time"
     if measure is TIME:
-        did = f"reaches {goal_of(study)} after {seconds(value)}" if value is not None else (
-            f"never reaches {goal_of(study)}" + (" in every seed" if len(group.runs) > 1 else "")
+        did = f"reaches {goal_of(findings)} after {seconds(value)}" if value is not None else (
+            f"never reaches {goal_of(findings)}" + (" in every seed" if len(group.runs) > 1 else "")
         )  # fmt: skip
     elif measure is LOSS:
         did = f"ends with a loss of {number(value)}"
@@ -170,6 +172,6 @@ def _spread(group: Group, measure: Measure) -> str:
     return f" (95 % interval {measure.text(around.low)} to {measure.text(around.high)})"
 
 
-def _seeds_of(study: Study) -> str:
-    runs = len(study.groups[0].runs)
+def _seeds_of(findings: Findings) -> str:
+    runs = len(findings.groups[0].runs)
     return "One seed, so no interval." if runs == 1 else f"{plural(runs, 'seed')}."

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.report.figure import Figure, axis, colour, dash, packed, plain
-from scenarios.report.gather import Group, Study, coded
+from scenarios.report.gather import Findings, Group, coded
 from simulator.result import Column, Columns
 
 FloatArray = NDArray[np.float64]
@@ -19,10 +19,10 @@ MAX_DOTS = 128
 MAX_LINKS = 20
 
 
-def per_worker(study: Study) -> Figure | None:
+def per_worker(findings: Findings) -> Figure | None:
     """Share of its time that each worker waits."""
     tables = [
-        (group, table) for group in study.shown if (table := group.first.columns("workers")) is not None
+        (group, table) for group in findings.shown if (table := group.first.columns("workers")) is not None
     ]
     if not tables:
         return None
@@ -90,9 +90,11 @@ def extremes(group: Group, count: int = 3) -> list[tuple[str, str]]:
     return [("least", ", ".join(map(said, least))), ("most", ", ".join(map(said, most)))]
 
 
-def links(study: Study) -> list[Figure]:
+def links(findings: Findings) -> list[Figure]:
     """Mean utilisation of the busiest links, and of all links sorted where there are more."""
-    tables = [(group, table) for group in study.shown if (table := group.first.columns("links")) is not None]
+    tables = [
+        (group, table) for group in findings.shown if (table := group.first.columns("links")) is not None
+    ]
     tables = [(group, table) for group, table in tables if len(table["utilisation"])]
     if not tables:
         return []

@@ -1,0 +1,199 @@
+"""What the command line shows: tables, progress bars, messages. Nothing of it is markup or escape codes of a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from scenarios.words import factor, nbytes, number, percent, plural, seconds
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from scenarios.run import Outcome
+    from scenarios.schema import Scenario
+    from scenarios.store import Run
+
+#: Columns of a table that is not shown on a terminal.
+WIDTH = 140
+
+
+def clean(text: object) -> str:
+    r"""A text without control characters, which could steer a terminal.
+
+    >>> clean("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in str(text)
+    )
+
+
+def console(file: TextIO | None = None) -> Console:
+    """A console that shows texts as they are."""
+    from rich.console import Console
+
+    out = file or sys.stdout
+    width = None if out.isatty() else int(os.environ.get("COLUMNS", WIDTH))
+    return Console(file=out, markup=False, highlight=False, emoji=False, width=width)
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on standard output."""
+    sys.stdout.write(json.dumps(value, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers_from: int = 1) -> None:
+    """A table on standard output; columns from `numbers_from` on are set to the right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for place, name in enumerate(head):
+        table.add_column(
+            Text(clean(name)), justify="right" if place >= numbers_from else "left", overflow="fold"
+        )
+    for row in rows:
+        table.add_row(*(Text(clean(cell)) for cell in row))
+    console().print(table)
+
+
+def say(text: str) -> None:
+    """A line on standard output."""
+    sys.stdout.write(clean(text) + "\n")
+
+
+def complain(text: str) -> None:
+    """A line on standard error."""
+    sys.stderr.write(clean(text) + "\n")
+
+
+class Bars:
+    """Progress bars on standard error: one for each run under way."""
+
+    def __init__(self) -> None:
+        self._progress: Progress | None = None
+        self._task: Any = None
+
+    def __enter__(self) -> Bars:
+        if sys.stderr.isatty():
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TextColumn("{task.fields[at]}"),
+            )
+            self._progress = Progress(
+                *columns, TimeElapsedColumn(), console=console(sys.stderr), transient=True
+            )
+            self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def begins(self, scenario: Scenario, number: int, total: int) -> Callable[[float, float], None]:
+        """A run begins."""
+        if self._progress is None:
+            return lambda share, time: None
+        name = clean(f"{scenario.variant}, seed {scenario.seed} ({number + 1}/{total})")
+        progress, task = self._progress, self._progress.add_task(name, total=1.0, at="")
+        self._task = task
+
+        def tell(share: float, time: float) -> None:
+            at = f"{seconds(time)} simulated"
+            progress.update(task, completed=share if share == share else None, at=at)
+
+        return tell
+
+    def ends(self, run: Run, again: bool) -> None:
+        """A run is finished."""
+        if self._progress is not None:
+            self._progress.update(self._task, completed=1.0, at="used again" if again else "done")
+
+
+def print_outcome(outcome: Outcome, again: int) -> None:
+    """The verdict, a table of the runs, and where they lie."""
+    from scenarios.report.contents import counts
+    from scenarios.report.gather import gather
+    from scenarios.report.verdict import judge
+
+    findings = gather(outcome.runs)
+    verdict = judge(findings)
+    print_table(*summary_table(outcome))
+    say(verdict.headline)
+    if verdict.rest:
+        say(verdict.rest)
+    say(counts(findings))
+    if outcome.root is not None:
+        used = f" ({plural(again, 'finished run')} used again; --force runs anew)" if again else ""
+        report = outcome.root / "report.html"
+        say(f"{report if report.exists() else outcome.root}{used}")
+
+
+SUMMARY: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
+    ("to target", "time_to_target_s", lambda value: seconds(value, "never")),
+    ("loss", "final_loss", number),
+    ("accuracy", "final_accuracy", percent),
+    ("samples/s", "samples_per_s", number),
+    ("step", "step_time_s.mean", seconds),
+    ("compute", "compute_fraction", percent),
+    ("comm.", "exposed_communication_fraction", percent),
+    ("waiting", "waiting_fraction", percent),
+    ("staleness", "staleness_mean", number),
+    ("sent", "bytes_sent", nbytes),
+    ("simulated", "simulated_s", seconds),
+)
+
+
+def summary_table(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of the table at the end of a run."""
+    from scenarios.compare import has_target, pick
+
+    target = has_target(outcome.runs)
+    shown = [
+        (title, key, write) for title, key, write in SUMMARY
+        if (target if key == "time_to_target_s" else any(pick(run.summary, key) is not None for run in outcome.runs))
+    ]  # fmt: skip
+    rows = [
+        [run.variant, str(run.seed), *(write(pick(run.summary, key)) for _, key, write in shown)]
+        for run in outcome.runs
+    ]
+    return ["variant", "seed", *(title for title, _, _ in shown)], rows
+
+
+def comparison_table(compared: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of a comparison."""
+    base = compared["baseline"]
+    head = ["metric", "variant", "mean", "95 % interval", f"ratio to {base}", "95 % interval", "difference",
+            "95 % interval", "seeds"]  # fmt: skip
+    rows, metric = [], None
+    for row in compared["rows"]:
+        first = row["metric"] if row["metric"] != metric else ""
+        metric = row["metric"]
+        rows.append(
+            [first, row["variant"], *_cells(row), f"{row['seeds']}{'' if row['paired'] else ' unpaired'}"]
+        )
+    return head, rows
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    missing = f"never ({row['never']} of {row['seeds']})" if row.get("never") else "-"
+    return [
+        number(row["mean"], missing), _between(number, [row["ci_low"], row["ci_high"]]),
+        "-" if row["ratio"] is None else factor(row["ratio"]), _between(factor, row["ratio_ci"]),
+        number(row["difference"]), _between(number, row["difference_ci"]),
+    ]  # fmt: skip
+
+
+def _between(write: Callable[[float], str], ends: Sequence[float | None] | None) -> str:
+    if ends is None or ends[0] is None or ends[1] is None:
+        return "-"
+    return f"{write(ends[0])} .. {write(ends[1])}"
