@@ -10,24 +10,17 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import pairwise
 from math import log
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import (
-    BeforeValidator,
-    Field,
-    NonNegativeFloat,
-    PlainSerializer,
-    TypeAdapter,
-    model_validator,
-)
+from pydantic import Field, NonNegativeFloat, model_validator
 
 from simulator.errors import InputError
 from simulator.operations import KINDS, Dtype
 from simulator.spec import Spec
 from simulator.units import Bandwidth, Flops, PositiveBytes, PositiveSeconds, Seconds, Watts
 
-_STANDS_FOR = {"convolution": "matmul"}  # kinds without a curve of their own; all others: elementwise
+_STANDS_FOR = {"convolution": "matmul"}  # for arithmetic; for traffic every kind falls back on elementwise
 
 
 class Source(Spec):
@@ -141,14 +134,17 @@ class DeviceProfile(Spec):
         return {k: (c,) if isinstance(c, Curve) else c for k, c in self.efficiency.items()}
 
     def _curve(self, kind: str, by: str, dtype: Dtype) -> Curve | None:
-        """The curve of a kind of operation, or of what stands for it; of the same type of numbers first."""
-        while True:
-            fitting = [curve for curve in self._curves.get(kind, ()) if curve.by == by]
-            if fitting:
-                return min(fitting, key=lambda curve: (curve.dtype != dtype, curve.dtype is not None))
-            if kind == "elementwise" or (by == "flop" and kind == "matmul"):
-                return None
-            kind = _STANDS_FOR.get(kind, "elementwise") if by == "flop" else "elementwise"
+        """The curve of a kind of operation for these numbers, or the nearest thing there is.
+
+        First its own, then the one of the kind that stands for it; at last, for arithmetic, the kind's curve
+        for other numbers. None: the full peak or bandwidth.
+        """
+        other = _STANDS_FOR.get(kind) if by == "flop" else "elementwise"
+        own = [curve for curve in self._curves.get(kind, ()) if curve.by == by]
+        for curve in (*own, *(c for c in self._curves.get(other or "", ()) if c.by == by)):
+            if curve.dtype in (dtype, None):
+                return curve
+        return own[0] if own and by == "flop" else None
 
     def flops(self, dtype: Dtype) -> float:
         """Peak FLOP/s.
@@ -199,31 +195,3 @@ class ConstantDevice(Spec):
 
 Profile = Annotated[DeviceProfile | ConstantDevice, Field(discriminator="kind")]
 """What a profile file holds under `profile:`."""
-
-_PROFILE: TypeAdapter[DeviceProfile | ConstantDevice] = TypeAdapter(Profile)
-
-
-def _named(value: Any) -> Any:
-    """A profile written out in place becomes its JSON text, which serves as its name."""
-    if isinstance(value, dict):
-        profile = _PROFILE.validate_python(value)
-        return profile.model_dump_json(exclude_none=True)
-    return value
-
-
-def _written_out(name: str) -> Any:
-    return inline(name).model_dump(mode="json", exclude_none=True) if is_inline(name) else name
-
-
-def is_inline(name: str) -> bool:
-    """Whether a profile's name is the profile itself, as text."""
-    return name.startswith("{")
-
-
-def inline(name: str) -> DeviceProfile | ConstantDevice:
-    """The profile that is its own name."""
-    return _PROFILE.validate_json(name)
-
-
-ProfileName = Annotated[str, BeforeValidator(_named), PlainSerializer(_written_out, when_used="json")]
-"""A device profile in a scenario: a shipped name, a file, or the profile written out."""

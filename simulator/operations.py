@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,30 @@ class Operation(NamedTuple):
     kept: float = 0.0
 
 
+class LayerCost(Protocol):
+    """A layer as problems describe theirs: the forward pass of one sample."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def kind(self) -> str:
+        """Kind of operation."""
+
+    @property
+    def parameters(self) -> int:
+        """Numbers it learns."""
+
+    @property
+    def flop(self) -> float:
+        """FLOP."""
+
+    @property
+    def elements(self) -> float:
+        """Numbers read and written, without the parameters."""
+
+
 @dataclass(frozen=True, eq=False)
 class Operations:
     """The operations of one gradient in the order in which they run.
@@ -90,30 +114,24 @@ class Operations:
         )
 
     @classmethod
-    def from_layers(cls, layers: Sequence[tuple[str, int, float]], kind: str = "matmul") -> Operations:
-        """From plain numbers: (name, parameters, forward FLOP of a sample) of each layer.
+    def of_layers(cls, layers: Sequence[LayerCost]) -> Operations:
+        """A model by its layers, known by their forward pass only.
 
-        The backward pass of a layer is two operations of that size, the gradients by its input and by its
-        weights (the first layer needs no gradient by its input). Values moved: the weights, once in each
-        operation.
+        The backward pass of a layer with parameters is two operations of that size, the gradients by its
+        inputs and by its parameters; that of another layer is one of twice the size. Half of what a layer
+        moves is what it writes, and is kept.
         """
-        forward = [
-            Operation(i, False, kind, flop, 0.0, weights) for i, (_, weights, flop) in enumerate(layers)
+        rows = [
+            Operation(i, False, layer.kind, layer.flop, layer.elements, layer.parameters, layer.elements / 2)
+            for i, layer in enumerate(layers)
         ]
-        backward = [
-            Operation(i, True, kind, flop, 0.0, weights)
-            for i, (_, weights, flop) in reversed(list(enumerate(layers)))
-            for _ in range(1 if i == 0 else 2)
-        ]
-        names, parameters, _ = zip(*layers, strict=True)
-        return cls.of(names, parameters, forward + backward)
-
-    @classmethod
-    def from_numbers(cls, parameters: int, flop_per_sample: float) -> Operations:
-        """A model known by its size and the FLOP of a sample's gradient (a third forward): one layer."""
-        forward = Operation(0, False, "matmul", flop_per_sample / 3, 0.0, parameters)
-        backward = Operation(0, True, "matmul", flop_per_sample * 2 / 3, 0.0, 2 * parameters)
-        return cls.of(("model",), (parameters,), (forward, backward))
+        for i, layer in reversed(list(enumerate(layers))):
+            if layer.parameters:
+                once = Operation(i, True, layer.kind, layer.flop, layer.elements, layer.parameters)
+                rows += [once, once]
+            else:
+                rows.append(Operation(i, True, layer.kind, 2 * layer.flop, 2 * layer.elements))
+        return cls.of([layer.name for layer in layers], [layer.parameters for layer in layers], rows)
 
     def __len__(self) -> int:
         return len(self.kind)

@@ -1,9 +1,10 @@
-"""Shipped lists of operations, one CSV file a model, and where they come from; no torch is needed to read them.
+"""Shipped lists of operations, one CSV file a model, and where they come from; read without torch.
 
-Each is the trace (`trace.py`) of a module in `models.py`; `python -m calibration.operations` traces and
-writes them anew. Columns: layer, pass (forward or backward), kind, then for each sample the FLOP, the
-numbers read and written (`values`) and those kept for the backward pass (`kept`); `fixed` are numbers read
-and written whatever the batch; `parameters` of the layer stand in its first row.
+Each is the trace (`trace.py`) of a module in `models.py` or `proxies.py`; `python -m
+calibration.operations` traces and writes them anew. Columns: layer, pass (forward or backward), kind, then
+for each sample the FLOP, the numbers read and written (`values`) and those kept for the backward pass
+(`kept`); `fixed` are numbers read and written whatever the batch; `parameters` of the layer stand in its
+first row.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import io
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 from simulator.errors import InputError
 from simulator.operations import Operation, Operations
@@ -30,18 +32,28 @@ class Model:
         sample: shape of one sample.
         summary: what it is.
         source: who described it.
+        module: the module of this package that builds it.
+        tokens: whether a sample is made of symbols (integers).
     """
 
     sample: tuple[int, ...]
     summary: str
     source: str
+    module: Literal["models", "proxies"] = "models"
+    tokens: bool = False
 
 
 _HE = "He et al., CVPR 2016"
+_OURS = "simulator/problems"
 MODELS: dict[str, Model] = {
     "resnet18": Model((3, 224, 224), "ResNet-18 on ImageNet, 11.7 M parameters", _HE),
     "resnet50": Model((3, 224, 224), "ResNet-50 v1.5 on ImageNet, 25.6 M parameters", _HE),
     "vgg16": Model((3, 224, 224), "VGG-16 on ImageNet, 138 M parameters", "Simonyan, Zisserman, ICLR 2015"),
+    "digits_mlp": Model((64,), "the problem's dense network, 9,610 parameters", _OURS, "proxies"),
+    "digits_cnn": Model((1, 8, 8), "the problem's convolutional network, 3,842 parameters", _OURS, "proxies"),
+    "char_transformer": Model(
+        (32,), "the problem's decoder, 32,448 parameters", _OURS, "proxies", tokens=True
+    ),
 }
 
 

@@ -81,9 +81,23 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             layer, backward = self.layer()
             count = flop_registry.get(func.overloadpacket)
             flop = float(count(*args, **(kwargs or {}), out_val=out)) if count else 0.0
-            values = sum(map(_numbers, (*tree_leaves((args, kwargs)), *tree_leaves(out))))
-            self.rows.append(_Row(layer, backward, _kind(func._schema.name), flop, values))
+            kind = _kind(func._schema.name)
+            kernels = _kernels(func, args, kwargs, out)
+            for leaves in kernels:
+                self.rows.append(_Row(layer, backward, kind, flop / len(kernels), sum(map(_numbers, leaves))))
         return out
+
+
+def _kernels(func: Any, args: tuple[Any, ...], kwargs: Any, out: Any) -> list[list[Any]]:
+    """What each kernel of an operator reads and writes.
+
+    One kernel each, but for the backward pass of a convolution: one gives the gradient by its input, one
+    that by its weights; both read the gradient of the output, and each has half of the FLOP.
+    """
+    if func.overloadpacket is torch.ops.aten.convolution_backward and None not in out[:2]:
+        by_output, inputs, weights = args[:3]
+        return [[by_output, weights, out[0]], [by_output, inputs, out[1], out[2]]]
+    return [[*tree_leaves((args, kwargs)), *tree_leaves(out)]]
 
 
 def _metadata(node: Any) -> dict[str, Any]:
@@ -104,29 +118,37 @@ def _kind(name: str) -> str:
     return next((kind for fragment, kind in _KINDS if fragment in operator), "elementwise")
 
 
-def _tag(outputs: Any, layer: str) -> None:
-    """Mark the nodes of the backward graph that lead to `outputs` and belong to nobody yet."""
-    pending = [leaf.grad_fn for leaf in tree_leaves(outputs) if isinstance(leaf, Tensor)]
+def _nodes(values: Any) -> set[Any]:
+    """Nodes of the backward graph that made these tensors."""
+    return {leaf.grad_fn for leaf in tree_leaves(values) if isinstance(leaf, Tensor) and leaf.grad_fn}
+
+
+def _tag(outputs: Any, before: set[Any], layer: str) -> None:
+    """Mark the nodes between `before` and `outputs` that belong to nobody yet."""
+    pending, seen = list(_nodes(outputs)), set(before)
     while pending:
         node = pending.pop()
-        if node is not None and "layer" not in _metadata(node):
-            _metadata(node)["layer"] = layer
+        if node is not None and node not in seen:
+            seen.add(node)
+            _metadata(node).setdefault("layer", layer)
             pending += [below for below, _ in node.next_functions]
 
 
 def _hooks(model: nn.Module, recorder: _Recorder) -> Iterator[Any]:
     """Hooks that keep the stack of modules under way; the root is called `model`."""
+    before: list[set[Any]] = []
     for path, module in model.named_modules():
         layer = path or "model"
 
-        def enter(module: nn.Module, inputs: Any, layer: str = layer) -> None:
+        def enter(module: nn.Module, args: Any, kwargs: Any, layer: str = layer) -> None:
             recorder.stack.append(layer)
+            before.append(_nodes((args, kwargs)))
 
-        def leave(module: nn.Module, inputs: Any, outputs: Any, layer: str = layer) -> None:
+        def leave(module: nn.Module, args: Any, outputs: Any, layer: str = layer) -> None:
             recorder.stack.pop()
-            _tag(outputs, layer)
+            _tag(outputs, before.pop(), layer)
 
-        yield module.register_forward_pre_hook(enter)
+        yield module.register_forward_pre_hook(enter, with_kwargs=True)
         yield module.register_forward_hook(leave)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from simulator.devices import ConstantDevice, DeviceProfile, Profile, inline, is_inline
+from simulator.devices import ConstantDevice, DeviceProfile, Profile
 from simulator.errors import InputError
 from simulator.spec import Spec
 from simulator.validation import did_you_mean, validate
@@ -35,13 +35,11 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str, folder: str | Path = ".") -> DeviceProfile | ConstantDevice:
-    """A shipped profile, an alias, a FILE.yaml (relative to `folder`), or a profile written out in place.
+    """A shipped profile, an alias, or a FILE.yaml (relative to `folder`).
 
     Raises:
         InputError: no such profile, or a file that holds none.
     """
-    if is_inline(name):
-        return inline(name)
     if name.endswith((".yaml", ".yml")):
         return read_profile(Path(folder) / name)
     known = names()
