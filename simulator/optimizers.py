@@ -25,7 +25,6 @@ __all__ = [
     "Qhm",
     "Sgd",
     "State",
-    "Updates",
 ]
 
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -220,37 +219,6 @@ class AdamW(_Moments):
         """One update, the decay apart from the gradient."""
         rate = self.lr if lr is None else lr
         return self.step((1.0 - rate * self.weight_decay) * x if self.weight_decay else x, g, state, rate)
-
-
-class Updates:
-    """An optimiser that makes equal updates once.
-
-    After an all-reduce all workers hold the same model, gradient and state, the very objects, and make the
-    same update one after the other. Values are immutable, so the last update's result can serve them all.
-
-    Args:
-        optimizer: makes the updates.
-    """
-
-    def __init__(self, optimizer: Optimizer) -> None:
-        self.optimizer = optimizer
-        self._asked: tuple[Vector, Vector, State, float] | None = None
-        self._answer: tuple[Vector, State] | None = None
-
-    def apply(self, x: Vector, g: Vector, state: State, lr: float) -> tuple[Vector, State]:
-        """`optimizer.apply`, remembered for operands that are the same objects as at the last call."""
-        asked, answer = self._asked, self._answer
-        if (
-            answer is None
-            or asked is None
-            or asked[0] is not x
-            or asked[1] is not g
-            or asked[2] is not state
-            or asked[3] != lr
-        ):
-            answer = self.optimizer.apply(x, g, state, lr)
-            self._asked, self._answer = (x, g, state, lr), answer
-        return answer
 
 
 OptimizerSpec = Annotated[Sgd | Momentum | Nesterov | Qhm | Adam | AdamW, Field(discriminator="kind")]
