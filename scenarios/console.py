@@ -76,12 +76,14 @@ def complain(text: str) -> None:
 class Bars:
     """Progress bars on standard error: one for each run under way."""
 
-    def __init__(self) -> None:
+    def __init__(self, quiet: bool = False) -> None:
+        self.again = 0
+        self._shown = sys.stderr.isatty() and not quiet
         self._progress: Progress | None = None
         self._task: Any = None
 
     def __enter__(self) -> Bars:
-        if sys.stderr.isatty():
+        if self._shown:
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
             columns = (
@@ -115,6 +117,7 @@ class Bars:
 
     def ends(self, run: Run, again: bool) -> None:
         """A run is finished."""
+        self.again += again
         if self._progress is not None:
             self._progress.update(self._task, completed=1.0, at="used again" if again else "done")
 

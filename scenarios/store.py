@@ -12,8 +12,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +55,7 @@ class Run:
         summary: the keys of `schema.md` 2.
         path: its directory; None if nothing was written.
         result: the tables in memory; None if they lie in files.
+        label: another name than the variant's, to tell runs of several directories apart.
     """
 
     scenario: Mapping[str, Any]
@@ -62,11 +63,12 @@ class Run:
     summary: Mapping[str, Any]
     path: Path | None = None
     result: Result | None = None
+    label: str | None = None
 
     @property
     def variant(self) -> str:
-        """Name of the variant."""
-        return str(self.summary.get("variant") or self.manifest.get("variant") or "default")
+        """Name of the variant, or the label."""
+        return self.label or str(self.summary.get("variant") or self.manifest.get("variant") or "default")
 
     @property
     def seed(self) -> int:
@@ -245,6 +247,31 @@ def finished(
     same = all(run.manifest.get(key, {}) == value for key, value in wanted.items())
     enough = run.manifest.get("record") in levels[levels.index(record) :]
     return run if same and enough else None
+
+
+def collect(paths: Sequence[Path]) -> list[Run]:
+    """The runs of several directories; where two clash, variants are named after the directories.
+
+    Raises:
+        InputError: a directory without runs.
+    """
+    found = [(path, run) for path in paths for run in find_runs(path)]
+    keys = [(run.variant, run.seed) for _, run in found]
+    if len(set(keys)) == len(keys):
+        return [run for _, run in found]
+    names = _short_names([path for path, _ in found])
+    lone = {path for path in paths if len({run.variant for where, run in found if where == path}) == 1}
+    return [
+        replace(run, label=names[path] if path in lone else f"{names[path]}/{run.variant}")
+        for path, run in found
+    ]
+
+
+def _short_names(paths: Sequence[Path]) -> dict[Path, str]:
+    """The last part of each path, or the whole where last parts are equal."""
+    last = {path: path.resolve().name for path in paths}
+    distinct = len(set(last.values())) == len(last)
+    return last if distinct else {path: str(path) for path in last}
 
 
 def find_runs(path: Path) -> list[Run]:

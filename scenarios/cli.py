@@ -1,0 +1,330 @@
+"""The command line: `paceline COMMAND`. Everything heavy is imported by the command that needs it.
+
+Exit codes: 0; 2 for input that is wrong; 1 for a failure of ours; 130 when interrupted. With `--json` there is one
+JSON object on standard output and nothing else; errors are a JSON object on standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+from simulator.errors import CohortError, InputError, PacelineError
+
+app = App(
+    name="paceline",
+    help="How long does it take, what does it cost, how well does it learn: training clusters, simulated on one clock.",
+    version_flags=["--version"],
+    help_format="plaintext",
+)
+
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+Sets = Annotated[list[str] | None, Parameter(name="--set", negative="")]
+Names = Annotated[list[str] | None, Parameter(negative="")]
+Flag = Annotated[bool, Parameter(negative="")]
+
+
+@app.command
+def run(
+    file: str,
+    /,
+    *,
+    set_: Sets = None,
+    variant: Names = None,
+    seed: int | None = None,
+    out: Path | None = None,
+    engine: Literal["auto", "cohort", "process"] = "auto",
+    record: Literal["summary", "steps", "all"] = "all",
+    force: Flag = False,
+    allow_code: Flag = False,
+    as_json: Json = False,
+) -> None:
+    """Run a scenario: every variant and seed, then a table and a report that compare them.
+
+    Examples:
+      paceline run quickstart
+      paceline run my.yaml --set training.strategy.h=16 --seed 7 --out runs/h16
+      paceline run quickstart --variant sync --variant gossip --json
+
+    Parameters
+    ----------
+    file
+        FILE.yaml, FILE.yaml#NAME or the name of a shipped scenario (`paceline list scenarios`).
+    set_
+        Override KEY=VALUE with a dotted key, as often as you like; the last word on every variant.
+    variant
+        Run only this variant; as often as you like.
+    seed
+        Use this seed instead of the file's.
+    out
+        Directory to write to. Default: runs/NAME-HASH8.
+    engine
+        cohort: one vector of clocks for all workers; process: one process a worker. Same results.
+    record
+        Tables to keep. summary: workers, links, curve; steps: also steps; all: also spans and the timeline.
+    force
+        Run anew what has been run before.
+    allow_code
+        Load methods and problems of your own that the file names (kind: "package.module:Class").
+    as_json
+        Print the summary, or {"runs": [...]}, as JSON.
+    """
+    from scenarios.console import Bars, print_json, print_outcome
+    from scenarios.loading import load
+    from scenarios.run import Order, default_out, run_study
+
+    study = load(file, set_ or (), seed=seed, allow_code=allow_code)
+    chosen = variant or ()
+    with Bars(quiet=as_json) as bars:
+        place = out or default_out(study, chosen)
+        outcome = run_study(study, Order(place, engine, record, force, listener=bars), chosen)
+    if as_json:
+        print_json(outcome.summary)
+    else:
+        print_outcome(outcome, bars.again)
+
+
+@app.command
+def check(
+    file: str,
+    /,
+    *,
+    set_: Sets = None,
+    seed: int | None = None,
+    allow_code: Flag = False,
+    as_json: Json = False,
+) -> None:
+    """Load and resolve a scenario, see that all it names exists and the workers fit, and run nothing.
+
+    Prints each variant with all defaults filled in.
+
+    Examples:
+      paceline check my.yaml
+      paceline check quickstart --set cluster.placement.workers=8
+
+    Parameters
+    ----------
+    file
+        FILE.yaml, FILE.yaml#NAME or the name of a shipped scenario.
+    set_
+        Override KEY=VALUE with a dotted key.
+    seed
+        Use this seed instead of the file's.
+    allow_code
+        Load methods and problems of your own that the file names.
+    as_json
+        Print {"name", "seeds", "scenarios": [...]} as JSON.
+    """
+    from scenarios.check import check as see
+    from scenarios.console import print_json, say
+    from scenarios.files import as_yaml
+    from scenarios.loading import load
+
+    study = load(file, set_ or (), seed=seed, allow_code=allow_code)
+    see(study)
+    documents = [scenario.model_dump(mode="json") for scenario in study.scenarios]
+    if as_json:
+        print_json({"name": study.name, "seeds": list(study.seeds), "scenarios": documents})
+    else:
+        say("---\n".join(as_yaml(document) for document in documents).rstrip())
+
+
+@app.command(name="list")
+def list_(kind: str = "scenarios", /, *, as_json: Json = False) -> None:
+    """List what is shipped and can be named in a scenario.
+
+    Examples:
+      paceline list
+      paceline list strategies
+      paceline list profiles --json
+
+    Parameters
+    ----------
+    kind
+        scenarios, strategies, problems, topologies, profiles, models, optimizers, ...
+    as_json
+        Print an array of {name, summary, source} as JSON.
+    """
+    from scenarios.catalogue import listing
+    from scenarios.console import print_json, print_table
+
+    entries = listing(kind)
+    if as_json:
+        print_json(entries)
+    else:
+        rows = [[entry["name"], entry["summary"], entry["source"]] for entry in entries]
+        print_table([kind, "", "source"], rows, numbers_from=9)
+
+
+@app.command
+def compare(
+    *directories: Path, baseline: str | None = None, metric: Names = None, as_json: Json = False
+) -> None:
+    """Compare the variants of finished runs: differences within each seed, with 95 % intervals.
+
+    Examples:
+      paceline compare runs/quickstart-1a2b3c4d
+      paceline compare runs/before runs/after --baseline before --metric step_time_s.p95
+
+    Parameters
+    ----------
+    directories
+        What `paceline run` has written. Of several, runs are named after their directories.
+    baseline
+        The variant to compare against. Default: the first.
+    metric
+        A number of summary.json, dots reach inside; as often as you like. Default: the main ones.
+    as_json
+        Print {"baseline", "rows": [...]} as JSON.
+    """
+    from scenarios.compare import compare as comparison
+    from scenarios.console import comparison_table, print_json, print_table
+    from scenarios.store import collect
+
+    compared = comparison(collect(_some(directories)), baseline=baseline, metrics=metric or ())
+    if as_json:
+        print_json(compared)
+    else:
+        print_table(*comparison_table(compared), numbers_from=2)
+
+
+@app.command
+def report(*directories: Path, out: Path | None = None, as_json: Json = False) -> None:
+    """Write the report of finished runs as one HTML file that works offline.
+
+    Examples:
+      paceline report runs/quickstart-1a2b3c4d
+      paceline report runs/before runs/after --out both.html
+
+    Parameters
+    ----------
+    directories
+        What `paceline run` has written. Of several, runs are named after their directories.
+    out
+        The file. Default: report.html in the directory; of several, report.html here.
+    as_json
+        Print {"report", "verdict", "runs"} as JSON.
+    """
+    from scenarios.console import print_json, say
+    from scenarios.report import write_report
+    from scenarios.report.gather import gather
+    from scenarios.report.verdict import judge
+    from scenarios.store import collect
+
+    runs = collect(_some(directories))
+    place = out or (directories[0] / "report.html" if len(directories) == 1 else Path("report.html"))
+    write_report(runs, place)
+    verdict = judge(gather(runs))
+    if as_json:
+        print_json({"report": str(place), "verdict": verdict.headline, "runs": len(runs)})
+    else:
+        say(f"{verdict.headline}\n{place}")
+
+
+def _some(directories: Sequence[Path]) -> Sequence[Path]:
+    if not directories:
+        raise InputError("at least one directory that `paceline run` has written", "none", "DIR")
+    return directories
+
+
+@app.command
+def replay(
+    *,
+    flows: Path,
+    links: Path | None = None,
+    routes: Path | None = None,
+    topology: str | None = None,
+    out: Path,
+    as_json: Json = False,
+) -> None:
+    """Simulate the network alone: when does each flow of a table finish?
+
+    Examples:
+      paceline replay --links links.csv --routes routes.csv --flows flows.csv --out finish.csv
+      paceline replay --topology four_by_four --flows flows.csv --out finish.csv
+
+    Parameters
+    ----------
+    flows
+        CSV with flow,src,dst,size_bytes,start_s and optionally weight.
+    links
+        CSV with link,bandwidth_bytes_per_s,latency_s.
+    routes
+        CSV with flow,hop,link.
+    topology
+        A topology file or shipped name, instead of links and routes.
+    out
+        CSV to write: flow,finish_s.
+    as_json
+        Print {"flows", "out", "last_finish_s"} as JSON.
+    """
+    from scenarios.console import print_json, say
+    from scenarios.replay import replay as rerun
+
+    done: dict[str, Any] = rerun(flows=flows, links=links, routes=routes, topology=topology, out=out)
+    if as_json:
+        print_json(done)
+    else:
+        say(f"{done['flows']} flows, the last finishes at {done['last_finish_s']:.6g} s: {done['out']}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    sys.exit(status(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def status(arguments: list[str]) -> int:
+    """Run a command; messages for what goes wrong, and the exit code."""
+    as_json = "--json" in arguments
+    try:
+        app(arguments or ["--help"], exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except InputError as error:
+        return _failed(2, str(error), error.as_json(), as_json)
+    except CycloptsError as error:
+        wrong = InputError("arguments as in --help", str(error).strip(), "command line")
+        return _failed(2, f"{str(error).strip()}\nSee paceline --help.", wrong.as_json(), as_json)
+    except CohortError as error:
+        return _failed(
+            2, str(error), InputError("auto or process", str(error), "--engine").as_json(), as_json
+        )
+    except PacelineError as error:
+        return _ours(str(error), as_json)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return _failed(
+            130, "interrupted; finished runs are kept", {"error": {"hint": "interrupted"}}, as_json
+        )
+    except Exception as error:
+        if os.environ.get("PACELINE_TRACEBACK"):
+            raise
+        return _ours(f"{type(error).__name__}: {error}", as_json)
+    return 0
+
+
+def _ours(said: str, as_json: bool) -> int:
+    hint = "a failure of Paceline's; PACELINE_TRACEBACK=1 shows where"
+    body = {"error": {**InputError("", said).as_json()["error"], "hint": hint}}
+    return _failed(1, f"{said}\n({hint})", body, as_json)
+
+
+def _failed(code: int, said: str, body: dict[str, Any], as_json: bool) -> int:
+    from scenarios.console import complain
+
+    if as_json:
+        sys.stderr.write(json.dumps(body) + "\n")
+    else:
+        complain(said)
+    return code
+
+
+if __name__ == "__main__":
+    main()
