@@ -1,7 +1,7 @@
 """The command line: `paceline COMMAND`. Everything heavy is imported by the command that needs it.
 
-Exit codes: 0; 2 for input that is wrong; 1 for a failure of ours; 130 when interrupted. With `--json` there is one
-JSON object on standard output and nothing else; errors are a JSON object on standard error.
+Exit codes: 0; 2 for input that is wrong; 1 for a failure of ours; 130 when interrupted. With `--json` there is
+one JSON object on standard output and nothing else; errors are a JSON object on standard error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from simulator.errors import CohortError, InputError, PacelineError
 
 app = App(
     name="paceline",
-    help="How long does it take, what does it cost, how well does it learn: training clusters, simulated on one clock.",
+    help="Training clusters, simulated: how long does it take, what does it cost, how well does it learn?",
     version_flags=["--version"],
     help_format="plaintext",
 )
@@ -76,10 +76,9 @@ def run(
         Print the summary, or {"runs": [...]}, as JSON.
     """
     from scenarios.console import Bars, print_json, print_outcome
-    from scenarios.loading import load
-    from scenarios.run import Order, default_out, run_study
+    from scenarios.run import Order, default_out, ready, run_study
 
-    study = load(file, set_ or (), seed=seed, allow_code=allow_code)
+    study = ready(file, set_ or (), seed=seed, allow_code=allow_code)
     chosen = variant or ()
     with Bars(quiet=as_json) as bars:
         place = out or default_out(study, chosen)
@@ -121,13 +120,12 @@ def check(
     as_json
         Print {"name", "seeds", "scenarios": [...]} as JSON.
     """
-    from scenarios.check import check as see
+    from scenarios.check import resolve
     from scenarios.console import print_json, say
     from scenarios.files import as_yaml
     from scenarios.loading import load
 
-    study = load(file, set_ or (), seed=seed, allow_code=allow_code)
-    see(study)
+    study = resolve(load(file, set_ or (), seed=seed, allow_code=allow_code))
     documents = [scenario.model_dump(mode="json") for scenario in study.scenarios]
     if as_json:
         print_json({"name": study.name, "seeds": list(study.seeds), "scenarios": documents})

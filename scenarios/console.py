@@ -1,4 +1,4 @@
-"""What the command line shows: tables, progress bars, messages. Nothing of it is markup or escape codes of a file."""
+"""What the command line shows: tables, progress bars, messages; no markup or escape codes out of files."""
 
 from __future__ import annotations
 
@@ -161,10 +161,10 @@ def summary_table(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
     from scenarios.compare import has_target, pick
 
     target = has_target(outcome.runs)
-    shown = [
-        (title, key, write) for title, key, write in SUMMARY
-        if (target if key == "time_to_target_s" else any(pick(run.summary, key) is not None for run in outcome.runs))
-    ]  # fmt: skip
+    there = {key for _, key, _ in SUMMARY if any(pick(run.summary, key) is not None for run in outcome.runs)}
+    if target:
+        there.add("time_to_target_s")
+    shown = [column for column in SUMMARY if column[1] in there]
     rows = [
         [run.variant, str(run.seed), *(write(pick(run.summary, key)) for _, key, write in shown)]
         for run in outcome.runs

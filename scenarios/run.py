@@ -13,12 +13,12 @@ from scenarios import store
 from scenarios.files import read_bytes
 from scenarios.manifest import content_hash, manifest_of, scenario_hash
 from scenarios.store import Run
-from simulator.errors import InputError
+from simulator.errors import InputError, InputErrors
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from scenarios.load import Study
+    from scenarios.loading import Study
     from scenarios.schema import Scenario
 
 #: More runs than this get their reports on request: the report of each would take more room than its tables.
@@ -149,6 +149,23 @@ class Order:
     force: bool = False
     report: bool = True
     listener: Listener | None = None
+
+
+def ready(
+    file: str | Path, sets: Sequence[str] = (), *, seed: int | None = None, allow_code: bool = False
+) -> Study:
+    """Load a scenario file and see that it can be run as a whole.
+
+    Raises:
+        InputErrors: everything that is wrong, or cannot be run.
+    """
+    from scenarios.check import resolve, unsupported
+    from scenarios.loading import load
+
+    study = resolve(load(file, sets, seed=seed, allow_code=allow_code))
+    if refused := unsupported(study):
+        raise InputErrors(refused)
+    return study
 
 
 def run_study(study: Study, order: Order | None = None, variants: Sequence[str] = ()) -> Outcome:
