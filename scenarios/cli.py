@@ -1,7 +1,7 @@
 """The command line: `paceline COMMAND`. Everything heavy is imported by the command that needs it.
 
-Exit codes: 0; 2 for input that is wrong; 1 for a failure of ours; 130 when interrupted. With `--json` there is
-one JSON object on standard output and nothing else; errors are a JSON object on standard error.
+Exit codes: 0; 2 for input that is wrong; 1 for a failure of ours; 130 when interrupted. With `--json` there
+is one JSON object on standard output and nothing else; errors are a JSON object on standard error.
 """
 
 from __future__ import annotations

@@ -274,31 +274,6 @@ def _short_names(paths: Sequence[Path]) -> dict[Path, str]:
     return last if distinct else {path: str(path) for path in last}
 
 
-def collect(paths: Sequence[Path]) -> list[Run]:
-    """The runs of several directories; where two clash, variants are named after the directories.
-
-    Raises:
-        InputError: a directory without runs.
-    """
-    found = [(path, run) for path in paths for run in find_runs(path)]
-    keys = [(run.variant, run.seed) for _, run in found]
-    if len(set(keys)) == len(keys):
-        return [run for _, run in found]
-    names = _short_names([path for path, _ in found])
-    lone = {path for path in paths if len({run.variant for where, run in found if where == path}) == 1}
-    return [
-        replace(run, label=names[path] if path in lone else f"{names[path]}/{run.variant}")
-        for path, run in found
-    ]
-
-
-def _short_names(paths: Sequence[Path]) -> dict[Path, str]:
-    """The last part of each path, or the whole where last parts are equal."""
-    last = {path: path.resolve().name for path in paths}
-    distinct = len(set(last.values())) == len(last)
-    return last if distinct else {path: str(path) for path in last}
-
-
 def find_runs(path: Path) -> list[Run]:
     """The runs of a directory: its own, or those its `summary.json` lists, or all below it in order of path.
 
