@@ -67,6 +67,5 @@ def own_class(named: str, base: type[BaseModel]) -> type[BaseModel]:
         raise UnitError(f"{named!r}, {said}", "package.module:Class that can be imported") from error
     if not (isinstance(found, type) and issubclass(found, base)):
         raise UnitError(repr(named), f"a subclass of {base.__module__}.{base.__name__}")
-    return create_model(
-        found.__name__, __base__=found, __module__=found.__module__, kind=(Literal[named], named)
-    )
+    fields: dict[str, Any] = {"kind": (Literal[named], named)}
+    return create_model(found.__name__, __base__=found, __module__=found.__module__, **fields)

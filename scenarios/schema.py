@@ -1,12 +1,12 @@
 """What a scenario is: one variant with all its defaults. Joins the specs that live beside what they describe.
 
-The keys are those of the YAML files. A file may hold several scenarios (`variants`, `seeds`, `sweep`) and more
-beside them (`claims`, `plan`): `study.py`, `planning.py`.
+The keys are those of the YAML files. A file may hold several scenarios (`variants`, `seeds`, `sweep`), and
+more beside them (`claims`, `plan`): `study.py`, `planning.py`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     Discriminator,
@@ -18,21 +18,21 @@ from pydantic import (
     Tag,
     model_validator,
 )
-from topologies.gossip import Gossip
 
+from scenarios.later import LATER, LaterMethod
 from scenarios.own_code import OwnProblem, OwnStrategy
 from scenarios.planning import Layout, StepWorkload
+from simulator import problems, strategies
 from simulator.devices import Profile
 from simulator.network import Fidelity, SendEnds
 from simulator.optimizers import OptimizerSpec, Sgd
-from simulator.problems import ProblemSpec
 from simulator.schedules import Constant, ScheduleSpec
 from simulator.spec import Spec
 from simulator.stragglers import StragglerSpec
-from simulator.strategies import Strategies
 from simulator.units import PositiveSeconds, Quantity, Seconds
 from simulator.workload import WorkloadSpec
 from topologies import Placement, Topology
+from topologies.gossip import Gossip
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+=-]*$", max_length=80)]
 """A name that can be a folder's."""
@@ -44,21 +44,28 @@ Version = Literal[1]
 
 
 def _owner(value: Any) -> str:
-    """`own` for a kind that names a class in the user's own code, `package.module:Class`."""
+    """`own` for a class in the user's own code, `package.module:Class`; `later` for a later release's method."""
     kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", "")
+    if isinstance(kind, str) and kind in LATER:
+        return "later"
     return "own" if isinstance(kind, str) and ":" in kind else "shipped"
 
 
-Strategy = Annotated[
-    Annotated[SerializeAsAny[Strategies], Tag("shipped")]
-    | Annotated[SerializeAsAny[OwnStrategy], Tag("own")],
-    Discriminator(_owner),
-]
-Problem = Annotated[
-    Annotated[SerializeAsAny[ProblemSpec], Tag("shipped")]
-    | Annotated[SerializeAsAny[OwnProblem], Tag("own")],
-    Discriminator(_owner),
-]
+if TYPE_CHECKING:
+    Strategy = strategies.Strategy
+    Problem = problems.Problem
+else:
+    Strategy = Annotated[
+        Annotated[SerializeAsAny[strategies.Strategies], Tag("shipped")]
+        | Annotated[SerializeAsAny[OwnStrategy], Tag("own")]
+        | Annotated[LaterMethod, Tag("later")],
+        Discriminator(_owner),
+    ]
+    Problem = Annotated[
+        Annotated[SerializeAsAny[problems.ProblemSpec], Tag("shipped")]
+        | Annotated[SerializeAsAny[OwnProblem], Tag("own")],
+        Discriminator(_owner),
+    ]
 
 
 def _scale(value: Any) -> str:

@@ -38,14 +38,14 @@ def below(annotation: Any, step: str | int, data: Any = None) -> tuple[Any, ...]
     Args:
         annotation: of the value.
         step: key or index.
-        data: the value, if known: its `kind` tells which model it is.
+        data: the value, if known: its tag tells which model it is.
     """
     if isinstance(step, int):
         lists = [one for one in alternatives(annotation) if get_origin(one) in (tuple, list)]
         return tuple(item for one in lists for item in get_args(one) if item is not Ellipsis)
     known = models(annotation)
-    kind = data.get("kind") if isinstance(data, Mapping) else None
-    meant = [model for model in known if kind is not None and kind in _kinds(model)] or known
+    named = {data.get(tag) for tag in TAGS} if isinstance(data, Mapping) else set()
+    meant = [model for model in known if named & _kinds(model)] or known
     fields = [
         field.annotation
         for model in meant
@@ -56,11 +56,15 @@ def below(annotation: Any, step: str | int, data: Any = None) -> tuple[Any, ...]
     return (*fields, *values)
 
 
+TAGS = ("kind", "graph")
+"""Keys by which unions of specs are told apart."""
+
+
 def _kinds(model: type[BaseModel]) -> set[str]:
-    """The values of `kind` that select a model."""
-    field = model.model_fields.get("kind")
-    literal = field is not None and get_origin(field.annotation) is Literal
-    return {str(one) for one in get_args(field.annotation)} if field and literal else set()
+    """The values of its tag that select a model."""
+    fields = (model.model_fields.get(tag) for tag in TAGS)
+    literals = (field.annotation for field in fields if field and get_origin(field.annotation) is Literal)
+    return {str(one) for literal in literals for one in get_args(literal)}
 
 
 def _at(spec: Any, loc: tuple[int | str, ...]) -> list[type[BaseModel]]:

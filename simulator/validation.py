@@ -106,8 +106,9 @@ def _subject(one: ErrorDetails, node: Node) -> tuple[Path, str]:
     if one["type"] == "extra_forbidden":
         return _walk(node, loc)[:-1], str(loc[-1])
     path = _walk(node, loc)
-    if one["type"] == "union_tag_invalid" and len(node.find((*path, "kind"))[1]) > len(path):
-        return (*path, "kind"), ""
+    tag = one.get("ctx", {}).get("discriminator", "").strip("'")
+    if one["type"] == "union_tag_invalid" and len(node.find((*path, tag))[1]) > len(path):
+        return (*path, tag), ""
     return path, ""
 
 
@@ -166,7 +167,7 @@ def _wanted(spec: Any, one: ErrorDetails) -> tuple[str, str, str]:
         return f"one of {tags}", repr(context["tag"]), did_you_mean(context["tag"], _quoted(tags))
     if kind == "union_tag_not_found":
         tags = ", ".join(sorted(kinds(spec, one["loc"])))
-        return "a mapping with the key 'kind'" + (f": {tags}" if tags else ""), found, ""
+        return f"a mapping with the key {context['discriminator']}" + (f": {tags}" if tags else ""), found, ""
     if kind in _BOUNDS:
         word, key = _BOUNDS[kind]
         return f"{word} {context[key]}", found, ""

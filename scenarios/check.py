@@ -1,0 +1,280 @@
+"""Resolves a study: sees that what its scenarios name exists, fits and can be combined, before anything runs.
+
+`load` reads the shape of a file; here the machines are built, the workers placed, every name looked up.
+Errors point at the file as those of `load` do, all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+from calibration import operations
+from scenarios import expressions
+from scenarios.later import LaterMethod
+from scenarios.loading import Study
+from scenarios.machines import fabric_of, profile_of, workers_of
+from scenarios.planning import StepWorkload
+from scenarios.prune import pruned, unused
+from scenarios.schema import Scenario
+from simulator.devices import DeviceProfile
+from simulator.errors import InputError, InputErrors
+from simulator.fabric import Fabric
+from simulator.placement import Workers
+from simulator.streams import Draws
+from simulator.validation import did_you_mean
+from simulator.yaml_source import Node, Path, shown
+
+
+def resolve(study: Study) -> Study:
+    """The study with its scenarios complete: all defaults, and no part that its variant does not use.
+
+    Raises:
+        InputErrors: everything that cannot be.
+    """
+    wrong = list(_beside(study))
+    for scenario in study.scenarios:
+        wrong += _Case(scenario, study.nodes[scenario.variant]).wrong()
+    wrong += unused(study.scenarios, study.nodes)
+    if wrong:
+        raise InputErrors(list({str(one): one for one in wrong}.values()))
+    return replace(study, scenarios=tuple(pruned(scenario) for scenario in study.scenarios))
+
+
+def unsupported(study: Study) -> list[InputError]:
+    """The keys of a file that `run` cannot execute: they would be ignored, so they are refused by name."""
+    found = [
+        _refused(study.document, (key,), f"`paceline {key}` is not part of this release")
+        for key in ("sweep", "plan")
+        if study.document.get(key) is not None
+    ]
+    for scenario in study.scenarios:
+        node = study.nodes[scenario.variant]
+        if scenario.layout is not None:
+            found.append(_refused(node, ("layout",), "steps of large models are not part of this release"))
+        if isinstance(scenario.training and scenario.training.strategy, LaterMethod):
+            found.append(_refused(node, ("training", "strategy", "kind"), "not a method of this release"))
+    return list({str(one): one for one in found}.values())
+
+
+def _refused(node: Node, path: Path, hint: str) -> InputError:
+    found = shown(node.find(path)[0].data) if path[-1] == "kind" else str(path[-1])
+    return node.error(path, expected="keys that `run` executes", found=found, hint=hint, key=True)
+
+
+@dataclass
+class _Case:
+    """One variant under examination."""
+
+    scenario: Scenario
+    node: Node
+
+    def wrong(self) -> list[InputError]:
+        """Everything that cannot be; where the machines cannot, nothing that asks for them is looked at."""
+        found = [*_sections(self), *_names(self), *_goals(self)]
+        if not self.machines:
+            return [*found, *self.machine_errors]
+        return [*found, *_workers(self)]
+
+    def error(
+        self, path: Path, expected: str, found: str = "", hint: str = "", *, key: bool = False
+    ) -> InputError:
+        return self.node.error(path, expected=expected, found=found, hint=hint, key=key)
+
+    def at(self, path: Path, error: Exception) -> InputError:
+        """An error of the engine's as one about the value at `path`."""
+        if isinstance(error, InputError) and error.line is not None:
+            return error
+        expected = getattr(error, "expected", "") or str(error)
+        return self.error(path, expected, getattr(error, "found", ""), getattr(error, "hint", ""))
+
+    def tried(self, path: Path, attempt: Callable[[], Any]) -> Iterator[InputError]:
+        """What `attempt` complains of, as an error about `path`."""
+        try:
+            attempt()
+        except (InputError, ValueError) as error:
+            yield self.at(path, error)
+
+    @cached_property
+    def machine_errors(self) -> list[InputError]:
+        return []
+
+    @cached_property
+    def machines(self) -> tuple[Fabric, Workers] | None:
+        """The network and the workers on it, None (and errors) if they cannot be."""
+        scenario = self.scenario
+        try:
+            fabric = fabric_of(scenario)
+        except (InputError, ValueError) as error:
+            self.machine_errors.append(self.at(("cluster", "topology"), error))
+            return None
+        try:
+            return fabric, workers_of(scenario, fabric)
+        except (InputError, ValueError) as error:
+            path = ("cluster", "placement", "workers") if scenario.cluster.placement.workers else ("cluster",)
+            self.machine_errors.append(self.at(path, error))
+            return None
+
+
+def _sections(c: _Case) -> Iterator[InputError]:
+    """What must stand together, and what cannot."""
+    s = c.scenario
+    step = isinstance(s.workload, StepWorkload)
+    if s.training is None and s.layout is None:
+        yield c.error(
+            ("training",),
+            "the key 'training'",
+            "no such key",
+            "training: {strategy: {kind: sync_sgd}}",
+            key=True,
+        )
+    if s.workload is None and s.problem is None:
+        hint = "workload: {model: resnet18, batch: 32}"
+        yield c.error(("workload",), "the key 'workload' or 'problem'", "neither", hint, key=True)
+    if step and s.layout is None:
+        yield c.error(
+            ("workload",), "`batch`, or a `layout` beside it", "keys of a large model's step", key=True
+        )
+    if s.layout is not None and not step:
+        yield c.error(
+            ("layout",), "a workload with seq, micro_batch and global_batch", "layout without one", key=True
+        )
+    if not isinstance(s.cluster.placement.order, str) and s.layout is None:
+        yield c.error(
+            ("cluster", "placement", "order"),
+            "an order by name",
+            "the axes of a layout",
+            "there is no `layout`",
+        )
+
+
+def _goals(c: _Case) -> Iterator[InputError]:
+    """Targets and limits that something can meet."""
+    stop, problem = c.scenario.stop, c.scenario.problem
+    if problem is None:
+        hint = "timing only, without a `problem`, nothing is learned"
+        if stop.target is not None:
+            yield c.error(("stop", "target"), "a problem", "a target without one", hint, key=True)
+        if stop.epochs is not None and c.node.find(("stop", "epochs"))[1] == ("stop", "epochs"):
+            yield c.error(("stop", "epochs"), "a problem", "epochs without one", hint, key=True)
+        if c.scenario.training is not None and c.scenario.training.strategy.needs_math:
+            yield c.error(("training", "strategy"), "a problem", "a method that branches on numbers", hint)
+    elif stop.target is not None and stop.target.accuracy is not None and "accuracy" not in problem.metrics:
+        expected = f"one of {', '.join(problem.metrics)}"
+        yield c.error(
+            ("stop", "target", "accuracy"), expected, "accuracy", f"{problem.name} has none", key=True
+        )
+
+
+def _names(c: _Case) -> Iterator[InputError]:
+    """Profiles, and the model costed."""
+    s = c.scenario
+    for path, name in _profiles(c.node):
+        yield from c.tried(path, partial(profile_of, s, name))
+    if s.workload is not None and not isinstance(s.workload, StepWorkload):
+        model = s.workload.model
+        yield from c.tried(("workload", "model"), lambda: operations.load(model))
+
+
+def _profiles(node: Node, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Every device profile named in the cluster."""
+    below = node.find(path)[0].content
+    if isinstance(below, dict):
+        for key, value in below.items():
+            if key == "profile" and path[-1:] == ("devices",) and isinstance(value.content, str):
+                yield (*path, key), value.content
+            elif path or key == "cluster":
+                yield from _profiles(node, (*path, key))
+    elif isinstance(below, list):
+        for index in range(len(below)):
+            yield from _profiles(node, (*path, index))
+
+
+def _workers(c: _Case) -> Iterator[InputError]:
+    """What is asked of the workers and of their devices."""
+    assert c.machines is not None
+    fabric, workers = c.machines
+    scenario, draws = c.scenario, Draws(c.scenario.seed)
+    for index, entry in enumerate(scenario.stragglers):
+        select = partial(workers.select, entry.where, draws, "check")
+        yield from c.tried(("stragglers", index, "where"), select)
+    if scenario.training is not None:
+        if scenario.training.strategy.has_server:
+            yield from c.tried(
+                ("cluster", "placement", "server"), lambda: scenario.cluster.placement.server_node(fabric)
+            )
+        yield from _method(c, workers)
+    workload = scenario.workload
+    if workload is not None:
+        for name in sorted(set(workers.profile)):
+            profile = _profile(scenario, name)
+            if isinstance(profile, DeviceProfile) and workload.dtype not in profile.peak:
+                expected = f"one of the types of device {profile.name}: {', '.join(profile.peak)}"
+                yield c.error(("workload", "dtype"), expected, workload.dtype)
+
+
+def _profile(scenario: Scenario, name: str) -> Any:
+    try:
+        return profile_of(scenario, name)
+    except InputError:
+        return None  # said already
+
+
+def _method(c: _Case, workers: Workers) -> Iterator[InputError]:
+    """What the training method asks of the cluster."""
+    training = c.scenario.training
+    assert training is not None
+    strategy, n = training.strategy, len(workers)
+    place: Path = ("training", "strategy")
+    classes = getattr(strategy, "h_by_class", None) or {}
+    for name in classes:
+        if name not in workers.kind:
+            known = sorted(set(workers.kind))
+            expected = f"a class of device: {', '.join(known)}"
+            yield c.error(
+                (*place, "h_by_class", name), expected, repr(name), did_you_mean(name, known), key=True
+            )
+    backup = getattr(strategy, "backup", 0)
+    if isinstance(backup, int) and backup >= n:
+        yield c.error((*place, "backup"), f"fewer than the {n} workers", str(backup))
+    graph = training.gossip
+    if strategy.needs_gossip and graph is not None:
+        yield from c.tried(("training", "gossip"), lambda: graph.mixing(1, n, Draws(c.scenario.seed)))
+    elif strategy.needs_gossip:
+        hint = "training.gossip: {graph: ring}"
+        yield c.error(("training", "gossip"), "a graph of who exchanges with whom", "none", hint, key=True)
+
+
+def _beside(study: Study) -> Iterator[InputError]:
+    """Claims, sweeps and seeds."""
+    variants = {scenario.variant for scenario in study.scenarios}
+    for index, claim in enumerate(study.beside.claims):
+        yield from _claim(study, index, claim.expr, variants)
+    sweep = study.beside.sweep
+    for index, name in enumerate(sweep.variants or () if sweep else ()):
+        if name not in variants:
+            hint = did_you_mean(name, variants)
+            expected = f"one of the variants {', '.join(sorted(variants))}"
+            yield study.document.error(
+                ("sweep", "variants", index), expected=expected, found=repr(name), hint=hint
+            )
+
+
+def _claim(study: Study, index: int, expr: str, variants: set[str]) -> Iterator[InputError]:
+    path: Path = ("claims", index, "expr")
+    try:
+        named = sorted(expressions.names(expr))
+    except ValueError as error:
+        yield study.document.error(path, expected=str(error).split(", expected ")[-1], found=shown(expr))
+        return
+    for variant, key, *_ in named:
+        known: Any = variants if variant not in variants else expressions.SUMMARY_KEYS
+        wrong = variant if variant not in variants else key
+        if wrong not in known:
+            what = "variants" if variant not in variants else "keys of a summary"
+            expected = f"one of the {what}: {', '.join(sorted(known))}"
+            yield study.document.error(
+                path, expected=expected, found=repr(wrong), hint=did_you_mean(wrong, known)
+            )
