@@ -5,7 +5,7 @@ A model's operations are in `operations.py`, devices in `devices.py`; `workload.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -29,6 +29,9 @@ class StepTime:
     total: float
     ready: FloatArray
     nbytes: FloatArray
+    _buckets: dict[float | None, tuple[FloatArray, FloatArray]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @classmethod
     def of(cls, forward: float, total: float, ready: FloatArray, nbytes: FloatArray) -> StepTime:
@@ -45,8 +48,13 @@ class StepTime:
         (Li et al., "PyTorch Distributed", VLDB 2020, 3.2.3). None: one bucket.
 
         Returns:
-            When each bucket is complete, and its bytes; shapes (buckets,).
+            When each bucket is complete, and its bytes; shapes (buckets,). Asked for once a step: kept.
         """
+        if bucket_bytes not in self._buckets:
+            self._buckets[bucket_bytes] = self._filled(bucket_bytes)
+        return self._buckets[bucket_bytes]
+
+    def _filled(self, bucket_bytes: float | None) -> tuple[FloatArray, FloatArray]:
         ends, held = [], 0.0
         for layer, size in enumerate(self.nbytes.tolist()):
             held += size

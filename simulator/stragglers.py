@@ -48,8 +48,8 @@ class StragglerSpec(Spec):
         keys = needed.get(self.per, ("factor",))
         for key in ("factor", "every", "duration"):
             if (getattr(self, key) is not None) != (key in keys):
-                said = "no" if key not in keys else "a"
-                raise ValueError(f"`per: {self.per}` takes {said} `{key}`; it takes {' and '.join(keys)}")
+                said = "no" if key in keys else "a"
+                raise ValueError(f"found {said} `{key}`, expected `per: {self.per}` with {', '.join(keys)}")
         if self.every is not None and self.duration is not None and self.duration >= self.every:
             raise ValueError("found a `duration` not below `every`, expected disturbances with gaps between")
         return self
@@ -94,6 +94,7 @@ class Slowdown:
         self.none = not specs
         self._run.setflags(write=False)
         self._run_list: list[float] = self._run.tolist()
+        self._latest: tuple[int, FloatArray] = (-1, self._run)
         self._chunks: OrderedDict[tuple[int, int], list[float]] = OrderedDict()
         self._most_chunks = max(1, _KEPT // max(1, min(self.n, CHUNK)))
 
@@ -123,10 +124,14 @@ class Slowdown:
         return chunk[worker % CHUNK]
 
     def factors(self, draw: int) -> FloatArray:
-        """As `factor`, for all workers, shape (n,)."""
+        """As `factor`, for all workers, shape (n,), read-only."""
         if not self._steps:
             return self._run
-        return np.concatenate([self._chunk(draw, number) for number in range(-(-self.n // CHUNK))])
+        if self._latest[0] != draw:  # a gradient in buckets asks once for each
+            chunks = [self._chunk(draw, number) for number in range(-(-self.n // CHUNK))]
+            self._latest = draw, np.concatenate(chunks)
+            self._latest[1].setflags(write=False)
+        return self._latest[1]
 
     def finish(self, worker: int, draw: int, start: float, work: float) -> float:
         """When `work` seconds of undisturbed computation that begin at `start` are done (absolute, seconds).

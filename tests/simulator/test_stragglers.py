@@ -199,10 +199,10 @@ def test_selection() -> None:
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ({"per": "pause", "factor": THRICE, "every": "2 s", "duration": "1 s"}, "takes no `factor`"),
-        ({"per": "burst", "factor": THRICE, "every": "2 s"}, "takes a `duration`"),
-        ({"per": "step", "factor": THRICE, "every": "2 s"}, "takes no `every`"),
-        ({"per": "run"}, "takes a `factor`"),
+        ({"per": "pause", "factor": THRICE, "every": "2 s", "duration": "1 s"}, "found a `factor`"),
+        ({"per": "burst", "factor": THRICE, "every": "2 s"}, "found no `duration`"),
+        ({"per": "step", "factor": THRICE, "every": "2 s"}, "found a `every`"),
+        ({"per": "run"}, "found no `factor`"),
         ({"per": "burst", "factor": THRICE, "every": "2 s", "duration": "2 s"}, "not below `every`"),
         ({"per": "burst", "factor": THRICE, "every": 2, "duration": "1 s"}, "a unit is missing"),
         ({"where": {"link": "h0->*"}, "per": "run", "factor": THRICE}, "slows workers, not links"),
