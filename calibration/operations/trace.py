@@ -4,6 +4,9 @@ The module runs forward and backward at two batch sizes. What grows with the bat
 sample, the rest is fixed (weights). FLOP are torch's own count (matrix products and convolutions); traffic
 is what each kernel reads and writes at least once. Kernels of the backward pass are assigned to the layer
 whose forward pass made them.
+
+Left out: fusion (attention is traced as separate products and a softmax, elementwise kernels one by one),
+rereading of what does not fit a cache, and layouts. The efficiencies of a profile have to make up for that.
 """
 
 from __future__ import annotations
