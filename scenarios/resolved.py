@@ -1,9 +1,9 @@
-"""The resolved scenario as a document: every default shown, quantities with units, and back again unchanged."""
+"""The resolved scenario as a document: every default shown, quantities with units; loads back unchanged."""
 
 from __future__ import annotations
 
 from io import StringIO
-from typing import Any
+from typing import Any, cast
 
 from scenarios.manifest import scenario_hash
 from scenarios.schema import Scenario
@@ -37,7 +37,7 @@ def as_yaml(scenario: Scenario) -> str:
     from ruamel.yaml import YAML
 
     yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = None  # small mappings in one line
+    yaml.default_flow_style = cast("Any", None)  # small mappings in one line
     yaml.sort_base_mapping_type_on_output = False
     yaml.width = 110
     text = StringIO()

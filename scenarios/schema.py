@@ -44,7 +44,7 @@ Version = Literal[1]
 
 
 def _owner(value: Any) -> str:
-    """`own` for a class in the user's own code, `package.module:Class`; `later` for a later release's method."""
+    """`own` for a class of the user's, `package.module:Class`; `later` for a later release's method."""
     kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", "")
     if isinstance(kind, str) and kind in LATER:
         return "later"

@@ -69,6 +69,9 @@ _SPELLED = {  # what people write, in lower case, and what they mean
     **dict.fromkeys(("watt", "watts"), "W"),
 }
 
+_LINE_RATES = {rate * 1e9 for rate in (1, 2.5, 10, 20, 25, 40, 50, 56, 100, 200, 400, 800, 1600)}
+"""Rates of Ethernet and InfiniBand, bit/s: written in bits."""
+
 
 class UnitError(ValueError):
     """A quantity that cannot be read: what was `found`, what was `expected`, a `hint` how to mend it."""
@@ -207,10 +210,11 @@ def _write(value: float, dimension: str, rank: int, unit: str) -> _Written | Non
     digits = len(number.split("e")[0].replace(".", "").strip("-0"))
     if unit in ("min", "h", "d") and (value < 600 or digits > 3):
         return None  # 90 s, not 1.5 min
-    bits_last = digits > 1 and unit.endswith("bit/s")  # 12 GB/s rather than 96 Gbit/s
-    bits_first = digits == 1 and unit.endswith("B/s")  # yet 400 Gbit/s rather than 50 GB/s
+    bits = unit.endswith("bit/s")
+    if bits:  # 25 Gbit/s, yet 12 GB/s rather than 96 Gbit/s
+        digits += -2 if value * 8 in _LINE_RATES else 1
     odd = not 1 <= abs(float(exact)) < 1000
-    return _Written(odd, digits, 1000 * (bits_last or bits_first) + len(number), rank, text)
+    return _Written(odd, digits, 1000 * bits + len(number), rank, text)
 
 
 def _validator(dimension: str, least: Literal["any", "zero", "above zero"]) -> Callable[[Any], float]:

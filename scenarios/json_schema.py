@@ -1,0 +1,58 @@
+"""JSON Schema of scenario files, so that editors complete and check them.
+
+# yaml-language-server: $schema=scenario.schema.json
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, create_model
+from pydantic.json_schema import PydanticJsonSchemaWarning
+
+from scenarios.schema import Scenario
+from scenarios.study import Beside
+from simulator.spec import Spec
+
+_INCLUDE = {"type": "string", "pattern": r".+\.ya?ml(#.+)?$", "description": "a file that holds the mapping"}
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema: what a file may hold, included files and overrides too."""
+    keys = {name: (field.annotation, None) for name, field in Scenario.model_fields.items()}
+    keys |= {name: (field.annotation, None) for name, field in Beside.model_fields.items()}
+    keys |= {"extends": (str, None), "variants": (dict[str, dict[str, Any]], Field(None))}
+    fields: dict[str, Any] = keys
+    file = create_model("ScenarioFile", __base__=Spec, **fields)
+    with warnings.catch_warnings():  # defaults in SI, where the schema has strings with units
+        warnings.simplefilter("ignore", PydanticJsonSchemaWarning)
+        schema = file.model_json_schema(by_alias=True)
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "Paceline scenario"
+    for definition in schema["$defs"].values():
+        _with_includes(definition)
+    _with_includes(schema)
+    return schema
+
+
+def _with_includes(definition: dict[str, Any]) -> None:
+    """FILE.yaml in place of every mapping that a key may hold; a name in place of a cluster."""
+    for name, value in definition.get("properties", {}).items():
+        if name == "cluster":
+            definition["properties"][name] = {"anyOf": [value, {"type": "string"}]}
+        elif name == "profile" and value.get("type") == "string":
+            definition["properties"][name] = {"anyOf": [value, {"type": "object"}]}
+        elif _mapping(value):
+            definition["properties"][name] = {"anyOf": [value, _INCLUDE]}
+
+
+def _mapping(value: dict[str, Any]) -> bool:
+    return bool({"$ref", "oneOf"} & set(value)) or any(_mapping(one) for one in value.get("anyOf", ()))
+
+
+def write(path: Path) -> None:
+    """Write the schema to a file."""
+    path.write_text(json.dumps(json_schema(), indent=1) + "\n", encoding="utf-8")
