@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 #: The metrics compared when none is asked for: summary keys, a dot reaches inside.
 METRICS = (
     "time_to_target_s", "samples_to_target", "simulated_s", "step_time_s.mean", "samples_per_s",
-    "compute_fraction", "exposed_communication_fraction", "waiting_fraction", "bytes_sent", "staleness_mean",
-    "final_loss", "final_accuracy", "cost_usd", "energy_kwh",
+    "exposed_communication_fraction", "waiting_fraction", "bytes_sent", "staleness_mean",
+    "final_loss", "final_accuracy", "cost_usd",
 )  # fmt: skip
 
 #: Metrics that are null for a run that has a target and never reached it.
@@ -162,10 +162,12 @@ def has_target(runs: Iterable[Run]) -> bool:
 
 
 def target_of(scenario: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The target of a resolved scenario."""
+    """The target of a resolved scenario: what is given of it; None if there is none."""
     stop = scenario.get("stop")
     target = stop.get("target") if isinstance(stop, Mapping) else None
-    return target if isinstance(target, Mapping) else None
+    if not isinstance(target, Mapping):
+        return None
+    return {key: value for key, value in target.items() if value is not None} or None
 
 
 def compare(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,13 @@ from scenarios.compare import pick
 from scenarios.report.figure import Figure, axis, colour, dash, packed, plain, time_unit
 from scenarios.report.gather import Curve, Findings, Group, curve_of
 from scenarios.words import percent
-from simulator.result import FRACTIONS, SPAN_KINDS
+from simulator.result import SPAN_KINDS
 
 #: A loss that falls by more than this factor is drawn on a logarithmic axis.
 LOG_FROM = 20.0
+
+#: A part of the break-down below this share in all variants is not drawn.
+LEAST_PART = 5e-4
 
 #: What the parts of the break-down are called.
 PARTS = ("compute", "exposed communication", *SPAN_KINDS[2:])
@@ -109,8 +113,16 @@ def _y_axis(metric: str, curves: list[Curve]) -> dict[str, Any]:
     least = min(float(curve.middle.min()) for curve in curves)
     most = max(float(curve.middle.max()) for curve in curves)
     if least > 0 and most / least > LOG_FROM:
-        return {"type": "log", "dtick": 1 if most / least > 100 else "D2"}
+        return {"type": "log", **_log_ticks(least, most)}
     return {"rangemode": "tozero"} if least >= 0 else {}
+
+
+def _log_ticks(least: float, most: float) -> dict[str, Any]:
+    """Ticks at 1, 2 and 5 of each power of ten, at 1 alone over many of them, written out."""
+    powers = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
+    digits = (1, 2, 5) if len(powers) <= 4 else (1,)
+    ticks = [digit * 10.0**power for power in powers for digit in digits]
+    return {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
 def breakdown(findings: Findings) -> Figure:
@@ -118,13 +130,13 @@ def breakdown(findings: Findings) -> Figure:
     groups = list(findings.shown)[::-1]  # plotly draws the first one at the bottom
     shares = np.array([group.shares() for group in groups])
     names = [plain(group.variant, 30) for group in groups]
-    traces = [
-        _part(kind, names, shares[:, kind]) for kind in range(len(FRACTIONS)) if shares[:, kind].max() > 0
-    ]
+    kinds = np.flatnonzero(shares.max(axis=0) >= LEAST_PART).tolist()
+    traces = [_part(kind, names, shares[:, kind]) for kind in kinds]
     layout = {
         "barmode": "stack",
         "bargap": 0.35,
-        "xaxis": axis("share of worker time", range=[0, 1], tickformat=".0%"),
+        "xaxis": axis("share of worker time", range=[0, 1], tickformat=".0%", dtick=0.2),
+        "margin": {"l": 12, "r": 28, "t": 36, "b": 12},
         "yaxis": axis("", type="category", showgrid=False, ticklabelstandoff=6),
         "legend": {"traceorder": "normal"},
         "hovermode": "closest",

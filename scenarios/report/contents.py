@@ -100,6 +100,7 @@ class _Metric:
     key: str
     write: Callable[[float | None], str]
     spread: bool = False  # with its interval over seeds
+    more: bool = False  # in the second table
 
 
 METRICS = (
@@ -107,40 +108,54 @@ METRICS = (
     _Metric("final loss", "final_loss", number, True),
     _Metric("accuracy", "final_accuracy", percent),
     _Metric("samples/s", "samples_per_s", number, True),
-    _Metric("step, mean", "step_time_s.mean", seconds),
-    _Metric("step, p95", "step_time_s.p95", seconds),
+    _Metric("step", "step_time_s.mean", seconds),
     _Metric("waiting", "waiting_fraction", percent),
-    _Metric("staleness", "staleness_mean", number),
-    _Metric("simulated", "simulated_s", seconds),
     _Metric("samples computed", "samples", number),
     _Metric("samples costed", "samples_costed", number),
-    _Metric("bytes sent", "bytes_sent", nbytes),
-    _Metric("cost (USD)", "cost_usd", number),
-    _Metric("energy (kWh)", "energy_kwh", number),
-    _Metric("peak memory", "memory_peak_bytes", nbytes),
+    _Metric("simulated", "simulated_s", seconds, more=True),
+    _Metric("steps", "steps", number, more=True),
+    _Metric("step, p50", "step_time_s.p50", seconds, more=True),
+    _Metric("step, p95", "step_time_s.p95", seconds, more=True),
+    _Metric("staleness", "staleness_mean", number, more=True),
+    _Metric("samples wasted", "samples_wasted", number, more=True),
+    _Metric("bytes sent", "bytes_sent", nbytes, more=True),
+    _Metric("busiest link", "bytes_per_link_max", nbytes, more=True),
+    _Metric("cost (USD)", "cost_usd", number, more=True),
+    _Metric("energy (kWh)", "energy_kwh", number, more=True),
+    _Metric("peak memory", "memory_peak_bytes", nbytes, more=True),
+    _Metric("MFU", "mfu", percent, more=True),
 )
 
 
 def _summary(findings: Findings, verdict: Verdict) -> str:
+    marks = ["winner" if group.variant == verdict.winner else "" for group in findings.groups]
     shown = [metric for metric in METRICS if _there(findings, metric)]
-    measure = verdict.measure.metric
+    first, second = ([one for one in shown if one.more == more] for more in (False, True))
+    many = any(len(group.runs) > 1 for group in findings.groups)
+    note = "Means over seeds; small: 95 % intervals (Student's t; ratios paired by seed)." if many else ""
+    more = _metrics_table(findings, second, verdict.measure.metric, marks) if second else ""
+    return (
+        _metrics_table(findings, first, verdict.measure.metric, marks)
+        + paragraph(note, "note")
+        + (f"<details><summary>More numbers</summary>{more}</details>" if more else "")
+    )
+
+
+def _metrics_table(findings: Findings, shown: list[_Metric], measure: str, marks: list[str]) -> str:
     head = ["variant"]
     for metric in shown:
         head.append(metric.title)
         if metric.key == measure and len(findings.groups) > 1:
             head.append(f"ratio to {findings.groups[0].variant}")
     rows = [_row(findings, group, shown, measure) for group in findings.groups]
-    marks = ["winner" if group.variant == verdict.winner else "" for group in findings.groups]
-    many = any(len(group.runs) > 1 for group in findings.groups)
-    note = "Means over seeds; small: 95 % intervals (Student's t; ratios paired by seed)." if many else ""
-    return table(head, rows, marks) + paragraph(note, "note")
+    return table(head, rows, marks)
 
 
 def _there(findings: Findings, metric: _Metric) -> bool:
     if metric.key == "time_to_target_s":
         return findings.target is not None
     values = [pick(run.summary, metric.key) for run in findings.runs]
-    if metric.key == "staleness_mean":
+    if metric.key in ("staleness_mean", "samples_wasted"):
         return any(values)
     return any(value is not None for value in values)
 
@@ -241,7 +256,7 @@ def _waiting(findings: Findings, drawn: _Drawn) -> str:
     for group in findings.shown:
         said = dict(waiting.extremes(group))
         rows.append([text(group.variant), text(said.get("least", "-")), text(said.get("most", "-"))])
-    extremes = table(["variant", "wait least (the others wait for them)", "wait most"], rows)
+    extremes = table(["variant", "wait least (the others wait for them)", "wait most"], rows, kind="words")
     note = paragraph(f"Seed {seed}; worker (host): share of its time.", "note")
     return section("Waiting per worker", figure, extremes, note)
 
@@ -258,7 +273,7 @@ def _simulated(findings: Findings) -> str:
     shown = (
         f"<details><summary>Scenario of {text(findings.groups[0].variant)}, all defaults filled in</summary>"
     )
-    digests = table(["variant", "seed", "digest", "engine", "took", "directory"], runs)
+    digests = table(["variant", "seed", "digest", "engine", "took", "directory"], runs, kind="words")
     validated = findings.groups[0].first.summary.get("validated")
     warning = (
         "" if validated else "Some features used here are not backed by a measurement (validated: false)."

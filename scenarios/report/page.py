@@ -80,13 +80,14 @@ def paragraph(said: str, kind: str = "") -> str:
     return f"<p{css}>{text(said)}</p>" if said else ""
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], marks: Sequence[str] = ()) -> str:
-    """A table of cells that are HTML already; `marks` are the classes of the rows."""
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], marks: Sequence[str] = (), kind: str = ""
+) -> str:
+    """A table of cells that are HTML already; `marks` are the classes of rows, `kind` that of the table."""
     names = "".join(f"<th>{text(name)}</th>" for name in head)
     body = "".join(
         f'<tr class="{mark}">' + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>\n"
         for row, mark in zip(rows, marks or [""] * len(rows), strict=True)
     )
-    return (
-        f'<div class="scroll"><table>\n<thead><tr>{names}</tr></thead>\n<tbody>\n{body}</tbody></table></div>'
-    )
+    rows_below = f"<thead><tr>{names}</tr></thead>\n<tbody>\n{body}</tbody>"
+    return f'<div class="scroll"><table class="{kind}">\n{rows_below}</table></div>'

@@ -117,11 +117,10 @@ def _domains(heights: list[int], gap: float) -> list[tuple[float, float]]:
 
 def _lane_axes(lane: Lane, number: int, domain: tuple[float, float]) -> dict[str, Any]:
     rows = len(lane.workers)
-    every = 1 if rows <= 8 else 2 if rows <= 16 else 3
     return {
         f"yaxis{number}" if number > 1 else "yaxis": {
-            "domain": list(domain), "range": [rows - 0.4, -0.6], "tickvals": list(range(0, rows, every)),
-            "ticktext": [str(rank) for rank in lane.workers[::every].tolist()], "showgrid": False,
+            "domain": list(domain), "range": [rows - 0.4, -0.6], "tickvals": list(range(rows)),
+            "ticktext": [str(rank) for rank in lane.workers.tolist()], "showgrid": False,
             "zeroline": False, "automargin": True, "fixedrange": True, "tickfont": {"size": 10},
             "anchor": "x",
         }
@@ -198,7 +197,7 @@ def waiting_map(findings: Findings, lanes: list[Lane]) -> Figure | None:
         _lane_title_map(lane, domain) for lane, domain in zip(lanes, domains, strict=True)
     ]
     layout["hovermode"] = "closest"
-    height = int(110 + 11 * sum(heights) + 26 * len(heights))
+    height = int(110 + 9 * sum(heights) + 26 * len(heights))
     return Figure(
         "waiting-map", traces, layout, height, "Who waits when: share of waiting per worker over time"
     )

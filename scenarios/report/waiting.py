@@ -49,7 +49,7 @@ def _dots(group: Group, table: Columns) -> dict[str, Any]:
         "x": packed(np.asarray(table["worker"], dtype=np.int32)),
         "y": packed(np.asarray(table["waiting_fraction"], dtype=float)),
         "customdata": [plain(f"{host}, device {device}") for host, device in _places(table)],
-        "marker": {"color": colour(group.number), "size": 9, "opacity": 0.85},
+        "marker": {"color": colour(group.number), "size": 9, "opacity": 0.85}, "cliponaxis": False,
         "hovertemplate": "worker %{x} (%{customdata}): %{y:.1%}<extra>%{fullData.name}</extra>",
     }  # fmt: skip
 
@@ -82,6 +82,9 @@ def extremes(group: Group, count: int = 3) -> list[tuple[str, str]]:
     waiting = np.asarray(table["waiting_fraction"], dtype=float)
     order, places = np.argsort(waiting, kind="stable"), _places(table)
     ranks = np.asarray(table["worker"]).tolist()
+
+    if len(waiting) > 1 and np.ptp(waiting) < 5e-4:
+        return [("least", f"all equal: {100 * waiting.mean():.1f} %"), ("most", "")]
 
     def said(row: int) -> str:
         return f"{ranks[row]} ({places[row][0]}): {100 * waiting[row]:.1f} %"
@@ -144,7 +147,7 @@ def _link_dots(group: Group, shares: list[tuple[float, float]]) -> dict[str, Any
         "x": packed(np.array([mean for mean, _ in shares])),
         "y": packed(np.arange(len(shares), dtype=np.int32)),
         "customdata": [f"{100 * peak:.3g} %" for _, peak in shares],
-        "marker": {"color": colour(group.number), "size": 9, "opacity": 0.85},
+        "marker": {"color": colour(group.number), "size": 9, "opacity": 0.85}, "cliponaxis": False,
         "hovertemplate": "mean %{x:.2%}, peak %{customdata}<extra>%{fullData.name}</extra>",
     }  # fmt: skip
 
