@@ -8,7 +8,7 @@ happens at one instant (the network's re-solve, a meeting that counts arrivals, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappush
+from heapq import heappop, heappush
 from typing import Any
 
 import simpy
@@ -35,6 +35,15 @@ class Clock(simpy.Environment):
         event._value = value
         self.push(event, time, priority)
         return event
+
+    def step(self) -> None:
+        """Process the next event; a failure nobody has caught is raised as it is (SimPy raises a copy)."""
+        self._now, _, _, event = heappop(self._queue)
+        callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
+        for callback in callbacks or ():
+            callback(event)
+        if not event._ok and not hasattr(event, "_defused"):
+            raise event._value  # type: ignore[misc]
 
     def push(self, event: Event, time: float, priority: int) -> None:
         """Put a decided event on the heap at an absolute time."""

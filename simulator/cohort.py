@@ -45,20 +45,20 @@ class Cohort:
     Attributes:
         size: number of workers.
         step: the local step they are in, from 1.
-        rounds: synchronisations they have been through.
         t: seconds up to which each worker is accounted for, shape (n,).
     """
 
     def __init__(self, engine: Engine) -> None:
         self.size = engine.size
         self.step = 0
-        self.rounds = 0
         self.dropped: str | None = None
         self.t: FloatArray = np.zeros(self.size)
         self._blocked: Meeting | None = None
         self._joining = False
         self._stretches: list[_Stretches] = []
         self._ends_at: float | None = None
+        self._rounds = 0
+        self._rounds_ending: list[FloatArray] = []
         self._engine = engine
         self._line = Line(0.0)
         self._drawn = 0
@@ -241,7 +241,9 @@ class Cohort:
         self._count_samples(FOREVER)
         self._blocked = meeting
         meeting.call.arrive_all(self._present(arrivals))
-        yield meeting.call.done
+        # With backup workers all times are known when the first leaves: do not wait for the late ones.
+        first = int(arrivals.argmin())
+        yield meeting.call.leaves(first) if drop_slowest else meeting.call.done
         self._blocked = None
         call = meeting.call
         done = _Stretches(
@@ -251,9 +253,9 @@ class Cohort:
             np.asarray(call.bytes_sent),
         )
         self._free = done.end
-        self.rounds += line.main
         if line.main:
             self._communicated(done)
+            self._round_ends()
         else:
             self._stretches.append(done)
         keep = meeting.in_time() if drop_slowest else None
@@ -294,13 +296,25 @@ class Cohort:
             value = yield from handle.begin(Line(0.0, main=False))
             values.append(value)
         self._joining = False
-        self.rounds += bool(handles)
         self.t = self._lay_under(self._stretches)
+        self._round_ends()
         return values
 
     def concat(self, parts: Sequence[Vector]) -> Vector:
         """One value of consecutive parts."""
         return self._engine.maths.concat(parts)
+
+    def _round_ends(self) -> None:
+        """Every worker has been through a synchronisation, at `t`."""
+        self._rounds_ending.append(self.t)
+        while self._rounds_ending and self._rounds_ending[0].max() <= self._engine.clock.now:
+            self._rounds_ending.pop(0)
+            self._rounds += 1
+
+    def rounds(self, now: float) -> int:
+        """Synchronisations that every worker has been through by `now`, seconds."""
+        ended = sum((end <= now).astype(int) for end in self._rounds_ending)
+        return self._rounds + int(np.min(ended))
 
     # accounts: as in `line.lay_under` and `Worker.communicated`, for all workers at once
 
@@ -351,7 +365,8 @@ class Cohort:
                 _Stretches(wait, np.maximum(began, open_call.arrivals), never, np.zeros(self.size))
             )
         if stretches:
-            self.t = self._lay_under(stretches)
+            with np.errstate(invalid="ignore"):  # from never to never
+                self._lay_under(stretches)
 
     def use_steps(self) -> None:
         """At the end of its process: a method that never took a step has forgotten `for t in w.steps()`.

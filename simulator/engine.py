@@ -215,7 +215,9 @@ class Engine:
 
     def rounds(self) -> int | None:
         """Synchronisations that every worker has been through; None for a method without any."""
-        counts = [self.cohort.rounds] if self.cohort else [worker.rounds for worker in self.workers]
+        if self.cohort is not None:
+            return self.cohort.rounds(self.clock.now) or None
+        counts = [worker.rounds for worker in self.workers]
         return min(counts) if max(counts) else None
 
     # the end

@@ -35,12 +35,13 @@ class Want(NamedTuple):
 class Meeting:
     """One collective: its timing (`call`) and the values its members brought."""
 
-    __slots__ = ("_ranks", "_result", "call", "number", "values", "want", "weights")
+    __slots__ = ("_ranks", "_result", "call", "number", "present", "values", "want", "weights")
 
     def __init__(self, call: Call, want: Want, number: int, ranks: IntArray) -> None:
         self.call = call
         self.want = want
         self.number = number
+        self.present = len(ranks)
         self._ranks = ranks
         self.values: list[Vector | None] = [None] * len(ranks)
         self.weights: list[float] = [1.0] * len(ranks)
@@ -114,7 +115,6 @@ class Channel:
         self._group = group
         self._member = {rank: member for member, rank in enumerate(ranks.tolist())}
         self._entered = [0] * len(ranks)
-        self._left = [0] * len(ranks)
         self._meetings: dict[int, Meeting] = {}
 
     def member(self, rank: int) -> int:
@@ -155,6 +155,6 @@ class Channel:
 
     def leave(self, member: int, meeting: Meeting) -> None:
         """A member has its result; a meeting that all have left is forgotten."""
-        self._left[member] = meeting.number + 1
-        if min(self._left) > meeting.number:
-            self._meetings.pop(meeting.number, None)
+        meeting.present -= 1
+        if not meeting.present:
+            del self._meetings[meeting.number]

@@ -16,7 +16,7 @@ class StepTimes:
     def __init__(self) -> None:
         self._kept: list[FloatArray] = []
         self._bins: dict[int, int] = {}
-        self._count = 0
+        self._count = self._keeps = 0
         self._sum = 0.0
 
     def add(self, intervals: FloatArray) -> None:
@@ -24,17 +24,20 @@ class StepTimes:
         self._count += len(intervals)
         self._sum += float(intervals.sum())
         self._kept.append(intervals)
-        if self._count > EXACT:
+        self._keeps += len(intervals)
+        if self._keeps > EXACT:
             self._to_bins()
 
     def _to_bins(self) -> None:
         values = np.concatenate(self._kept)
-        self._kept = []
+        self._kept, self._keeps = [], 0
         with np.errstate(divide="ignore"):
             logs = np.maximum(np.log(values), -700.0)
-        keys, counts = np.unique(np.floor(logs * _BINS_PER_E).astype(np.int64), return_counts=True)
-        for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
-            self._bins[key] = self._bins.get(key, 0) + count
+        bins = np.floor(logs * _BINS_PER_E).astype(np.int64)
+        lowest = int(bins.min())
+        counts = np.bincount(bins - lowest)
+        for key in np.flatnonzero(counts).tolist():
+            self._bins[lowest + key] = self._bins.get(lowest + key, 0) + int(counts[key])
 
     def _quantile(self, q: float) -> float:
         if not self._bins:
