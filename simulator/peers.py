@@ -15,8 +15,8 @@ from simulator.streams import Draws
 class Mixing:
     """One step's mixing matrix W by rows.
 
-    Worker i takes `self_weight[i] x[i] + sum over j of weights[i, j] x[peers[i, j]]`. Rows and columns of W sum to
-    one, so that the mean of all models is kept.
+    Worker i takes `self_weight[i] x[i] + sum over j of weights[i, j] x[peers[i, j]]`. Rows and
+    columns of W sum to one, so that the mean of all models is kept.
 
     Attributes:
         peers: whose values each worker mixes in, shape (n, k); rows padded with -1 at the end.

@@ -2,8 +2,8 @@
 
 A graph gives the *sources* of each worker (whose values it mixes in), its weights make the mixing matrix W
 doubly stochastic: for an edge of workers with d_i and d_j sources `metropolis` takes 1 / (1 + max(d_i, d_j)),
-which for equal degrees d is 1 / (d + 1) throughout (ring 1/3); `max_degree` takes 1 / (1 + max d) on every edge.
-The rest stays with the worker. `lazy` = s makes it s I + (1 - s) W.
+which for equal degrees d is 1 / (d + 1) throughout (ring 1/3); `max_degree` takes 1 / (1 + max d) on every
+edge. The rest stays with the worker. `lazy` = s makes it s I + (1 - s) W.
 
 Reference: L. Xiao, S. Boyd, Fast linear iterations for distributed averaging, 2004 (weights).
 """
@@ -22,6 +22,7 @@ from simulator.fabric import IntArray
 from simulator.peers import Mixing
 from simulator.spec import Spec
 from simulator.streams import Draws
+from topologies import spectral
 from topologies.links import Impossible
 
 MOST_ENTRIES = 30_000_000
@@ -61,6 +62,15 @@ class GossipGraph(Spec, ABC):
     def mixing(self, step: int, n: int, draws: Draws) -> Mixing:
         """The step's mixing matrix."""
         return _mixing(self, self._phase(step, n), n, draws.seed)
+
+    def spectral_gap(self, n: int) -> float:
+        """How fast n workers agree: 1 - the factor by which a step shrinks their distance from the mean.
+
+        That factor is the second largest |eigenvalue| of W; over a period the L-th root of the product's
+        second singular value; where W is drawn, sqrt(rho), with rho the second eigenvalue of E[W^T W]
+        (W. Zhang et al., Improving efficiency in large-scale decentralized distributed training, 2020).
+        """
+        return spectral.gap_over_a_period(self, n)
 
     def _phase(self, step: int, n: int) -> int:
         period = self.period(n)
@@ -136,9 +146,17 @@ class RandomMatching(GossipGraph):
         partner[first, 0], partner[second, 0] = second, first
         return partner
 
+    def spectral_gap(self, n: int) -> float:
+        """Rho = (n - 2) / (2 (n - 1)) for even n, 1/2 for odd n; 1 - sqrt(rho) if not lazy."""
+        rho = (n - 2) / (2 * (n - 1)) if n % 2 == 0 else 0.5
+        return spectral.gap_of_moments(rho if n > 1 else 0.0, rho if n > 1 else 0.0, self.lazy)
+
 
 class RandomRing(GossipGraph):
-    """At each step a ring in a random order, weights 1/3 (papers.md 6: randomised mixing)."""
+    """At each step a ring in a random order, weights 1/3.
+
+    Reference: W. Zhang et al., Improving efficiency in large-scale decentralized distributed training, 2020.
+    """
 
     graph: Literal["random_ring"] = "random_ring"
 
@@ -152,6 +170,11 @@ class RandomRing(GossipGraph):
         sources = np.empty_like(_around(n, [-1, 1]))
         sources[order] = order[_around(n, [-1, 1])]
         return sources
+
+    def spectral_gap(self, n: int) -> float:
+        """Rho = 1/3 - (2/3) / (n - 1), falling to the constant gap 1 - 1 / sqrt(3)."""
+        rho = (n - 3) / (3 * (n - 1)) if n > 3 else 0.0
+        return spectral.gap_of_moments(rho, rho, self.lazy)
 
 
 class ExponentialGraph(GossipGraph):

@@ -82,7 +82,8 @@ def furnish(wiring: Wiring, names: Sequence[str], groups: Sequence[Group], nvlin
         groups: contiguous, in host order.
         nvlink: NVLink by profile name.
     """
-    within_bounds(len(names) + sum(g.nodes for g in groups), sum(g.links for g in groups))
+    nics = sum(2 * g.hosts * g.spec.nics for g in groups)
+    within_bounds(len(names) + sum(g.nodes for g in groups), nics + sum(g.links for g in groups))
     hubs = wiring.place(names, "host")
     none = np.full(len(names), -1, dtype=np.int64)
     interior = Interior(hubs, none + 2, hubs.copy(), none, none, none, none.copy(), none + 1)
