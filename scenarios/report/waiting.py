@@ -28,7 +28,9 @@ def per_worker(findings: Findings) -> Figure | None:
         return None
     most = max(len(table["worker"]) for _, table in tables)
     draw, title = (_dots, "worker") if most <= MAX_DOTS else (_sorted, "workers, sorted by waiting (%)")
-    traces = [draw(group, table) for group, table in tables]
+    traces = [
+        draw(group, table, aside) for (group, table), aside in zip(tables, dodges(len(tables)), strict=True)
+    ]
     ticks = {"dtick": 1} if most <= 32 else {}
     layout = {
         "xaxis": axis(title, **(ticks if most <= MAX_DOTS else {"range": [0, 100]}), zeroline=False),
@@ -43,18 +45,29 @@ def _top(tables: list[tuple[Group, Columns]]) -> float:
     return min(1.02, max(0.05, 1.1 * most))
 
 
-def _dots(group: Group, table: Columns) -> dict[str, Any]:
+def dodges(count: int) -> list[float]:
+    """How far to set the dots of each of `count` variants aside, in rows, so that equal ones do not hide.
+
+    >>> dodges(1), dodges(3)
+    ([0.0], [-0.14, 0.0, 0.14])
+    """
+    gap = min(0.14, 0.6 / max(count - 1, 1))
+    return [gap * (place - (count - 1) / 2) for place in range(count)]
+
+
+def _dots(group: Group, table: Columns, aside: float) -> dict[str, Any]:
+    places = zip(np.asarray(table["worker"]).tolist(), *_places(table), strict=True)
     return {
         "type": "scatter", "mode": "markers", "name": plain(group.variant),
-        "x": packed(np.asarray(table["worker"], dtype=np.int32)),
+        "x": packed(np.asarray(table["worker"], dtype=float) + aside),
         "y": packed(np.asarray(table["waiting_fraction"], dtype=float)),
-        "customdata": [plain(f"{host}, device {device}") for host, device in _places(table)],
+        "customdata": [plain(f"{rank} ({host}, device {device})") for rank, host, device in places],
         "marker": {"color": colour(group.number), "size": 9, "opacity": 0.85}, "cliponaxis": False,
-        "hovertemplate": "worker %{x} (%{customdata}): %{y:.1%}<extra>%{fullData.name}</extra>",
+        "hovertemplate": "worker %{customdata}: %{y:.1%}<extra>%{fullData.name}</extra>",
     }  # fmt: skip
 
 
-def _sorted(group: Group, table: Columns) -> dict[str, Any]:
+def _sorted(group: Group, table: Columns, _: float) -> dict[str, Any]:
     values = np.sort(np.asarray(table["waiting_fraction"], dtype=float))
     place = np.linspace(0, 100, min(len(values), 400))
     return {
@@ -65,8 +78,8 @@ def _sorted(group: Group, table: Columns) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _places(table: Columns) -> list[tuple[str, str]]:
-    return list(zip(texts(table["host"]), texts(table["device"]), strict=True))
+def _places(table: Columns) -> tuple[list[str], list[str]]:
+    return texts(table["host"]), texts(table["device"])
 
 
 def texts(column: Column) -> list[str]:
@@ -80,14 +93,14 @@ def extremes(group: Group, count: int = 3) -> list[tuple[str, str]]:
     if table is None:
         return []
     waiting = np.asarray(table["waiting_fraction"], dtype=float)
-    order, places = np.argsort(waiting, kind="stable"), _places(table)
+    order, hosts = np.argsort(waiting, kind="stable"), texts(table["host"])
     ranks = np.asarray(table["worker"]).tolist()
 
     if len(waiting) > 1 and np.ptp(waiting) < 5e-4:
         return [("least", f"all equal: {100 * waiting.mean():.1f} %"), ("most", "")]
 
     def said(row: int) -> str:
-        return f"{ranks[row]} ({places[row][0]}): {100 * waiting[row]:.1f} %"
+        return f"{ranks[row]} ({hosts[row]}): {100 * waiting[row]:.1f} %"
 
     least, most = order[:count].tolist(), order[::-1][:count].tolist()
     return [("least", ", ".join(map(said, least))), ("most", ", ".join(map(said, most)))]
@@ -116,9 +129,10 @@ def _busiest(tables: list[tuple[Group, Columns]], count: int) -> Figure:
             best[name] = max(best.get(name, 0.0), mean)
     names = sorted(best, key=lambda name: (-best[name], name))[:MAX_LINKS][::-1]
     rows = list(range(len(names)))
+    idle = (0.0, 0.0)
     traces = [
-        _link_dots(group, [shares[group.number].get(name, (0.0, 0.0)) for name in names])
-        for group, _ in tables
+        _link_dots(group, [shares[group.number].get(name, idle) for name in names], -aside)
+        for (group, _), aside in zip(tables, dodges(len(tables)), strict=True)
     ]
     title = (
         "mean utilisation" if count <= MAX_LINKS else f"mean utilisation, busiest {len(names)} of {count:,}"
@@ -141,11 +155,11 @@ def _utilisation(table: Columns) -> dict[str, tuple[float, float]]:
     return dict(zip(texts(table["link"]), zip(mean, peak, strict=True), strict=True))
 
 
-def _link_dots(group: Group, shares: list[tuple[float, float]]) -> dict[str, Any]:
+def _link_dots(group: Group, shares: list[tuple[float, float]], aside: float) -> dict[str, Any]:
     return {
         "type": "scatter", "mode": "markers", "name": plain(group.variant),
         "x": packed(np.array([mean for mean, _ in shares])),
-        "y": packed(np.arange(len(shares), dtype=np.int32)),
+        "y": packed(np.arange(len(shares)) + aside),
         "customdata": [f"{100 * peak:.3g} %" for _, peak in shares],
         "marker": {"color": colour(group.number), "size": 9, "opacity": 0.85}, "cliponaxis": False,
         "hovertemplate": "mean %{x:.2%}, peak %{customdata}<extra>%{fullData.name}</extra>",
