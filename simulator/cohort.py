@@ -158,7 +158,7 @@ class Cohort:
     @verb
     def gradient(self, line: Line, x: Vector) -> Proc[Vector]:
         """One stochastic gradient of every worker at x."""
-        value = self._compute_gradient(x)
+        value = self._compute_gradient(x, self._totals)
         yield from self._let_others_see()
         return value
 
@@ -166,8 +166,8 @@ class Cohort:
     def gradient_parts(self, line: Line, x: Vector, bucket_bytes: float) -> Proc[list[Part]]:
         """One gradient of every worker in buckets; `ready` of a part is a vector."""
         start, draw = self.t, self._drawn
-        value = self._compute_gradient(x)
         offsets, nbytes = self._buckets_of(bucket_bytes)
+        value = self._compute_gradient(x, offsets[-1])
         finish = self._engine.slowdown.finish_all
         yield from ()  # nothing waits here: `join` does
         return [
@@ -180,15 +180,15 @@ class Cohort:
         found = self._buckets.get(bucket_bytes)
         if found is None:
             costs = self._engine.job.costs
-            each = {id(cost): cost.buckets(bucket_bytes) for cost in costs}
+            each = {id(cost): cost.buckets(bucket_bytes, beside=self.size > 1) for cost in costs}
             offsets = np.stack([each[id(cost)][0] for cost in costs], axis=1)
             found = self._buckets[bucket_bytes] = (offsets, tuple(each[id(costs[0])][1].tolist()))
         return found
 
-    def _compute_gradient(self, x: Vector) -> Vector:
+    def _compute_gradient(self, x: Vector, work: FloatArray) -> Vector:
         draw = self._drawn
         self._drawn += 1
-        end = self._engine.slowdown.finish_all(draw, self.t, self._totals)
+        end = self._engine.slowdown.finish_all(draw, self.t, work)
         self._record(COMPUTE, self.t, end, self._engine.names.gradient)
         self.t = end
         return self._engine.maths.gradients(x, draw)

@@ -22,6 +22,7 @@ class StepTime:
         forward, backward: durations; `total` is both.
         ready: when each layer's gradient exists, rising, the last at `total`; shape (layers,).
         nbytes: size of each layer's gradient on the wire, in that order; shape (layers,).
+        overlap_slowdown: how many times longer computing takes beside communication.
     """
 
     forward: float
@@ -29,30 +30,49 @@ class StepTime:
     total: float
     ready: FloatArray
     nbytes: FloatArray
-    _buckets: dict[float | None, tuple[FloatArray, FloatArray]] = field(
+    overlap_slowdown: float = 1.0
+    _buckets: dict[tuple[float | None, bool], tuple[FloatArray, FloatArray]] = field(
         default_factory=dict, init=False, repr=False
     )
 
     @classmethod
-    def of(cls, forward: float, total: float, ready: FloatArray, nbytes: FloatArray) -> StepTime:
+    def of(
+        cls,
+        forward: float,
+        total: float,
+        ready: FloatArray,
+        nbytes: FloatArray,
+        overlap_slowdown: float = 1.0,
+    ) -> StepTime:
         """From a total; the last gradient is there at the end, to the bit."""
         ready = np.minimum(ready, total)
         if len(ready):
             ready[-1] = total
-        return cls(forward, total - forward, total, ready, nbytes)
+        return cls(forward, total - forward, total, ready, nbytes, overlap_slowdown)
 
-    def buckets(self, bucket_bytes: float | None = None) -> tuple[FloatArray, FloatArray]:
+    def buckets(
+        self, bucket_bytes: float | None = None, beside: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
         """Gradients gathered for communication, whole layers in the order in which they come.
 
         A bucket is closed as soon as it holds `bucket_bytes` or more, as in torch's DistributedDataParallel
         (Li et al., "PyTorch Distributed", VLDB 2020, 3.2.3). None: one bucket.
 
+        Args:
+            bucket_bytes: size at which a bucket is closed.
+            beside: buckets travel beside the backward pass, so what follows the first takes
+                `overlap_slowdown` times longer (as if communication filled all the rest of the pass).
+
         Returns:
             When each bucket is complete, and its bytes; shapes (buckets,). Asked for once a step: kept.
         """
-        if bucket_bytes not in self._buckets:
-            self._buckets[bucket_bytes] = self._filled(bucket_bytes)
-        return self._buckets[bucket_bytes]
+        key = (bucket_bytes, beside)
+        if key not in self._buckets:
+            ready, nbytes = self._filled(bucket_bytes)
+            if beside and self.overlap_slowdown != 1.0:
+                ready = ready[0] + (ready - ready[0]) * self.overlap_slowdown
+            self._buckets[key] = ready, nbytes
+        return self._buckets[key]
 
     def _filled(self, bucket_bytes: float | None) -> tuple[FloatArray, FloatArray]:
         ends, held = [], 0.0

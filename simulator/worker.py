@@ -140,7 +140,7 @@ class Worker:
     @verb
     def gradient(self, line: Line, x: Vector) -> Proc[Vector]:
         """One stochastic gradient at x; takes the workload's forward and backward time."""
-        value, _, end = self._compute_gradient(line, x)
+        value, _, end = self._compute_gradient(line, x, self._cost.total)
         if end > self._engine.clock.now:
             yield self._engine.clock.at(end)
         return value
@@ -149,9 +149,9 @@ class Worker:
     def gradient_parts(self, line: Line, x: Vector, bucket_bytes: float) -> Proc[list[Part]]:
         """One gradient in buckets, in the order of the backward pass; each exists as soon as it is full."""
         draw = self._drawn
-        value, start, _ = self._compute_gradient(line, x)
+        ready, nbytes = self._cost.buckets(bucket_bytes, beside=self.size > 1)
+        value, start, _ = self._compute_gradient(line, x, float(ready[-1]))
         yield from ()  # nothing waits here: `join` does
-        ready, nbytes = self._cost.buckets(bucket_bytes)
         finish = self._engine.slowdown.finish
         values = value.split(tuple(nbytes.tolist()))
         return [
@@ -159,10 +159,10 @@ class Worker:
             for part, offset in zip(values, ready.tolist(), strict=True)
         ]
 
-    def _compute_gradient(self, line: Line, x: Vector) -> tuple[Vector, float, float]:
+    def _compute_gradient(self, line: Line, x: Vector, work: float) -> tuple[Vector, float, float]:
         start, draw = line.t, self._drawn
         self._drawn += 1
-        end = self._engine.slowdown.finish(self.rank, draw, start, self._cost.total)
+        end = self._engine.slowdown.finish(self.rank, draw, start, work)
         value = self._engine.maths.gradient(x, self.rank, draw)
         self._record(COMPUTE, start, end, self._engine.names.gradient)
         line.t = end

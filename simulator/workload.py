@@ -82,7 +82,14 @@ class Workload:
         np.maximum.at(ready, o.layer[o.backward], done[o.backward])
         order = self._gradient_order
         nbytes = o.parameters[order].astype(np.float64) * BYTES[self.gradient_dtype]
-        return StepTime.of(forward, float(done[-1]) if total is None else total, ready[order], nbytes)
+        slowdown = getattr(profile, "overlap_slowdown", None)
+        return StepTime.of(
+            forward,
+            float(done[-1]) if total is None else total,
+            ready[order],
+            nbytes,
+            slowdown.compute_under_communication if slowdown else 1.0,
+        )
 
     @cached_property
     def _gradient_order(self) -> IntArray:
