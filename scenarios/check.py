@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from calibration import operations
-from scenarios import expressions
+from scenarios.beside import beside
 from scenarios.later import LaterMethod
 from scenarios.loading import Study
 from scenarios.machines import fabric_of, profile_of, workers_of
@@ -34,7 +34,7 @@ def resolve(study: Study) -> Study:
     Raises:
         InputErrors: everything that cannot be.
     """
-    wrong = list(_beside(study))
+    wrong = list(beside(study))
     for scenario in study.scenarios:
         wrong += _Case(scenario, study.nodes[scenario.variant]).wrong()
     wrong += unused(study.scenarios, study.nodes)
@@ -245,36 +245,3 @@ def _method(c: _Case, workers: Workers) -> Iterator[InputError]:
     elif strategy.needs_gossip:
         hint = "training.gossip: {graph: ring}"
         yield c.error(("training", "gossip"), "a graph of who exchanges with whom", "none", hint, key=True)
-
-
-def _beside(study: Study) -> Iterator[InputError]:
-    """Claims, sweeps and seeds."""
-    variants = {scenario.variant for scenario in study.scenarios}
-    for index, claim in enumerate(study.beside.claims):
-        yield from _claim(study, index, claim.expr, variants)
-    sweep = study.beside.sweep
-    for index, name in enumerate(sweep.variants or () if sweep else ()):
-        if name not in variants:
-            hint = did_you_mean(name, variants)
-            expected = f"one of the variants {', '.join(sorted(variants))}"
-            yield study.document.error(
-                ("sweep", "variants", index), expected=expected, found=repr(name), hint=hint
-            )
-
-
-def _claim(study: Study, index: int, expr: str, variants: set[str]) -> Iterator[InputError]:
-    path: Path = ("claims", index, "expr")
-    try:
-        named = sorted(expressions.names(expr))
-    except ValueError as error:
-        yield study.document.error(path, expected=str(error).split(", expected ")[-1], found=shown(expr))
-        return
-    for variant, key, *_ in named:
-        known: Any = variants if variant not in variants else expressions.SUMMARY_KEYS
-        wrong = variant if variant not in variants else key
-        if wrong not in known:
-            what = "variants" if variant not in variants else "keys of a summary"
-            expected = f"one of the {what}: {', '.join(sorted(known))}"
-            yield study.document.error(
-                path, expected=expected, found=repr(wrong), hint=did_you_mean(wrong, known)
-            )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.merge import merged
-from simulator.annotations import below, takes_mapping
+from simulator.annotations import TAGS, below, takes_mapping
 from simulator.errors import InputError
 from simulator.validation import did_you_mean
 from simulator.yaml_source import Mark, Node, Source, dotted, read, shown
@@ -106,6 +106,16 @@ class Library:
         raise asked.error(f"a document of {file.name}", repr(part), what, hint)
 
 
+def _may_name_files(node: Node, path: Keys) -> bool:
+    """Whether anything here looks like a file's name: most parts of most scenarios need no closer look."""
+    if isinstance(node.content, dict):
+        return any(_may_name_files(value, (*path, key)) for key, value in node.content.items())
+    if isinstance(node.content, list):
+        return any(_may_name_files(item, path) for item in node.content)
+    bare = path in (("cluster",), ("cluster", "topology"))
+    return isinstance(node.content, str) and (bare or _FILE.fullmatch(node.content) is not None)
+
+
 @dataclass(frozen=True)
 class Includes:
     """Puts mappings in place of the names of files, where `spec` wants a mapping.
@@ -121,18 +131,19 @@ class Includes:
     def all(self, node: Node, path: Keys = (), annotation: Any = None) -> Node:
         """`node` with all includes below it."""
         annotation = self.spec if annotation is None and not path else annotation
+        if not _may_name_files(node, path):
+            return node
         node = self._one(node, path, annotation)
         if isinstance(node.content, dict):
             node = self._topology(node, path)
+            tags = [node.content[tag].content for tag in TAGS if tag in node.content]
             inner = {
-                key: self.all(value, (*path, key), below(annotation, key, node.data))
+                key: self.all(value, (*path, key), below(annotation, key, tags))
                 for key, value in node.content.items()
             }
             return Node(inner, node.at, node.key)
         if isinstance(node.content, list):
-            items = [
-                self.all(item, (*path, i), below(annotation, i, None)) for i, item in enumerate(node.content)
-            ]
+            items = [self.all(item, (*path, i), below(annotation, i)) for i, item in enumerate(node.content)]
             return Node(items, node.at, node.key)
         return node
 
@@ -140,7 +151,7 @@ class Includes:
         """`node`, which stands at `path` of the document, with all includes in it."""
         annotation = self.spec
         for step in path:
-            annotation = below(annotation, step, None)
+            annotation = below(annotation, step)
         return self.all(node, path, annotation)
 
     def _one(self, node: Node, path: Keys, annotation: Any) -> Node:

@@ -8,9 +8,9 @@ In this order: the document, what it `extends`, `--set`, included files, each va
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from scenarios.include import SCENARIOS, Includes, Library
@@ -21,7 +21,7 @@ from scenarios.schema import Scenario
 from scenarios.study import Beside
 from simulator.errors import InputError, InputErrors
 from simulator.validation import MISSING, did_you_mean, validate
-from simulator.yaml_source import Mark, Node, parse, shown
+from simulator.yaml_source import Mark, Node, Path, parse, shown
 
 _BESIDE = frozenset(Beside.model_fields) - {"paceline", "name"}
 _FILE_ONLY = frozenset({"extends", "variants", "variant", "seed", "paceline", "name"}) | _BESIDE
@@ -41,6 +41,7 @@ class Study:
         beside: claims, sweep and so on.
         nodes: where the values of each variant stand, for errors found later.
         document: the file with what it extends, before its variants.
+        allow_code: whether classes of the user's own were loaded.
     """
 
     file: str
@@ -49,6 +50,7 @@ class Study:
     beside: Beside
     nodes: dict[str, Node]
     document: Node
+    allow_code: bool = False
 
     @property
     def name(self) -> str:
@@ -67,7 +69,7 @@ class Study:
 
 
 def load(
-    file: str | Path, sets: Sequence[str] = (), *, seed: int | None = None, allow_code: bool = False
+    file: str | pathlib.Path, sets: Sequence[str] = (), *, seed: int | None = None, allow_code: bool = False
 ) -> Study:
     """Load a scenario file.
 
@@ -83,7 +85,16 @@ def load(
     return _Loading(str(file), [_set(text) for text in sets], seed, {"allow_code": allow_code}).study()
 
 
-def _set(text: str) -> tuple[tuple[str, ...], Node]:
+def variant_with(study: Study, variant: str, overrides: Sequence[tuple[Path, Node]]) -> Node:
+    """The nodes of a variant with some values replaced, as a sweep does."""
+    includes = Includes(_WHOLE, Library())
+    node = study.nodes[variant]
+    for path, value in overrides:
+        node = placed(node, path, value, includes.at)
+    return lifted(includes.all(node))
+
+
+def _set(text: str) -> tuple[Path, Node]:
     """Path and value of `a.b=value`."""
     key, equals, value = text.partition("=")
     path = tuple(key.strip().split("."))
@@ -112,7 +123,7 @@ def _unplaced(node: Node, mark: Mark) -> Node:
 @dataclass
 class _Loading:
     file: str
-    sets: list[tuple[tuple[str, ...], Node]]
+    sets: list[tuple[Path, Node]]
     seed: int | None
     context: dict[str, Any]
 
@@ -129,7 +140,8 @@ class _Loading:
         scenarios = self._scenarios(beside, nodes)
         seeds = self._seeds(beside, scenarios)
         scenarios = tuple(one.model_copy(update={"seed": seeds[0]}) for one in scenarios)
-        return Study(self.file, scenarios, seeds, beside, nodes, node)
+        allow_code = bool(self.context["allow_code"])
+        return Study(self.file, scenarios, seeds, beside, nodes, node, allow_code)
 
     def _only_document(self, library: Library, document: Node) -> None:
         """A file of several documents does not say which one to run."""
@@ -175,7 +187,7 @@ class _Loading:
     def _beside(self, node: Node) -> Beside:
         kept = {k: v for k, v in node.content.items() if k in Beside.model_fields}
         if "name" not in kept:
-            stem = "".join(c if c.isalnum() or c in "_.+=-" else "_" for c in Path(self.file).stem)
+            stem = "".join(c if c.isalnum() or c in "_.+=-" else "_" for c in pathlib.Path(self.file).stem)
             kept["name"] = Node(stem.lstrip("._+=-")[:80] or "scenario", node.at, node.at)
         return validate(Beside, Node(kept, node.at, node.key), self.context)
 

@@ -71,7 +71,8 @@ def placed(base: Node, path: Path, value: Node, expand: Expand = _as_is, done: P
     """`base` with `value` merged in at `path` below it; what is missing on the way is made."""
     if not path:
         return merged(base, value, str(done[-1]))
-    base = expand(base, done)
+    if isinstance(base.content, str):
+        base = expand(base, done)
     step, below = str(path[0]), (*done, path[0])
     if isinstance(base.content, list):
         return _in_list(base, path, value, expand, done)

@@ -38,7 +38,7 @@ def as_yaml(scenario: Scenario) -> str:
 
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = cast("Any", None)  # small mappings in one line
-    yaml.sort_base_mapping_type_on_output = False
+    yaml.sort_base_mapping_type_on_output = cast("Any", False)
     yaml.width = 110
     text = StringIO()
     yaml.dump(document(scenario), text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
+from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
@@ -32,39 +33,42 @@ def takes_mapping(annotation: Any) -> bool:
     return any(get_origin(one) is dict for one in alternatives(annotation)) or bool(models(annotation))
 
 
-def below(annotation: Any, step: str | int, data: Any = None) -> tuple[Any, ...]:
+def below(annotation: Any, step: str | int, tags: Collection[str] = ()) -> tuple[Any, ...]:
     """What may stand at a key or an index of a value.
 
     Args:
         annotation: of the value.
         step: key or index.
-        data: the value, if known: its tag tells which model it is.
+        tags: the value's own `kind`, if known: it tells which model the value is.
     """
     if isinstance(step, int):
         lists = [one for one in alternatives(annotation) if get_origin(one) in (tuple, list)]
-        return tuple(item for one in lists for item in get_args(one) if item is not Ellipsis)
+        items = (item for one in lists for item in get_args(one) if item is not Ellipsis)
+        return tuple(alternatives(tuple(items)))
     known = models(annotation)
-    named = {data.get(tag) for tag in TAGS} if isinstance(data, Mapping) else set()
-    meant = [model for model in known if named & _kinds(model)] or known
-    fields = [
-        field.annotation
-        for model in meant
-        for name, field in model.model_fields.items()
-        if step in (name, field.alias)
-    ]
+    meant = [model for model in known if not _kinds(model).isdisjoint(tags)] or known
+    fields = [one for model in meant for one in _fields(model).get(step, ())]
     values = [get_args(one)[1] for one in alternatives(annotation) if get_origin(one) is dict]
-    return (*fields, *values)
+    return (*fields, *alternatives(tuple(values)))
+
+
+@cache
+def _fields(model: type[BaseModel]) -> dict[str, tuple[Any, ...]]:
+    """What may stand at each key of a model."""
+    fields = model.model_fields.items()
+    return {field.alias or name: tuple(alternatives(field.annotation)) for name, field in fields}
 
 
 TAGS = ("kind", "graph")
 """Keys by which unions of specs are told apart."""
 
 
-def _kinds(model: type[BaseModel]) -> set[str]:
+@cache
+def _kinds(model: type[BaseModel]) -> frozenset[str]:
     """The values of its tag that select a model."""
     fields = (model.model_fields.get(tag) for tag in TAGS)
     literals = (field.annotation for field in fields if field and get_origin(field.annotation) is Literal)
-    return {str(one) for literal in literals for one in get_args(literal)}
+    return frozenset(str(one) for literal in literals for one in get_args(literal))
 
 
 def _at(spec: Any, loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
@@ -79,7 +83,7 @@ def _at(spec: Any, loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
 
 def keys(spec: Any, loc: tuple[int | str, ...]) -> set[str]:
     """The keys known at a location."""
-    return {field.alias or name for model in _at(spec, loc) for name, field in model.model_fields.items()}
+    return {key for model in _at(spec, loc) for key in _fields(model)}
 
 
 def kinds(spec: Any, loc: tuple[int | str, ...]) -> set[str]:
