@@ -18,6 +18,7 @@ from simulator.fabric import FloatArray
 
 CHUNK = 4096  # entities drawn together for single reads
 CACHED = 512  # chunks kept
+_BELOW_ONE = 1.0 - 2.0**-53
 _HALF_STEP = 2.0**-54  # `random` gives multiples of 2^-53, among them 0: move into the open interval
 
 
@@ -45,7 +46,8 @@ class Draws:
         start = first - first % 4  # a Philox counter holds four words
         bits = Philox(key=self._key(purpose), counter=[0, draw, 0, 0])
         bits.advance(start // 4)
-        return Generator(bits).random(first - start + n)[first - start :] + _HALF_STEP
+        draws: FloatArray = Generator(bits).random(first - start + n)[first - start :]
+        return np.minimum(draws + _HALF_STEP, _BELOW_ONE)
 
     def one(self, purpose: str, draw: int, entity: int) -> float:
         """Draw number `draw` of one entity: the same number as in a block, from a chunk kept at hand."""
