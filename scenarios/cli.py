@@ -122,15 +122,15 @@ def check(
     """
     from scenarios.check import resolve
     from scenarios.console import print_json, say
-    from scenarios.files import as_yaml
     from scenarios.loading import load
+    from scenarios.resolved import as_yaml, document
 
     study = resolve(load(file, set_ or (), seed=seed, allow_code=allow_code))
-    documents = [scenario.model_dump(mode="json") for scenario in study.scenarios]
     if as_json:
+        documents = [document(scenario) for scenario in study.scenarios]
         print_json({"name": study.name, "seeds": list(study.seeds), "scenarios": documents})
     else:
-        say("---\n".join(as_yaml(document) for document in documents).rstrip())
+        say("---\n".join(as_yaml(scenario) for scenario in study.scenarios).rstrip())
 
 
 @app.command(name="list")
@@ -145,7 +145,8 @@ def list_(kind: str = "scenarios", /, *, as_json: Json = False) -> None:
     Parameters
     ----------
     kind
-        scenarios, strategies, problems, topologies, profiles, models, optimizers, ...
+        scenarios, strategies, topologies, profiles, models, problems, optimizers, schedules, distributions,
+        gossip or splits.
     as_json
         Print an array of {name, summary, source} as JSON.
     """
@@ -158,6 +159,28 @@ def list_(kind: str = "scenarios", /, *, as_json: Json = False) -> None:
     else:
         rows = [[entry["name"], entry["summary"], entry["source"]] for entry in entries]
         print_table([kind, "", "source"], rows, numbers_from=9)
+
+
+@app.command
+def schema(*, out: Path | None = None) -> None:
+    """Print the JSON Schema of scenario files, with which editors complete and check them.
+
+    Examples:
+      paceline schema --out scenario.schema.json
+      (then, on top of a scenario: # yaml-language-server: $schema=scenario.schema.json)
+
+    Parameters
+    ----------
+    out
+        File to write to. Default: standard output.
+    """
+    from scenarios.console import print_json
+    from scenarios.json_schema import json_schema, write
+
+    if out is None:
+        print_json(json_schema())
+    else:
+        write(out)
 
 
 @app.command

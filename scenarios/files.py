@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from simulator.errors import InputError
 
@@ -67,9 +67,9 @@ def as_yaml(document: Mapping[str, Any]) -> str:
     from ruamel.yaml import YAML
 
     yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.width = 1_000_000
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.default_flow_style = cast("Any", None)  # small mappings in one line
+    yaml.sort_base_mapping_type_on_output = cast("Any", False)
+    yaml.width = 110
     out = StringIO()
     yaml.dump(dict(document), out)
     return out.getvalue()

@@ -207,24 +207,23 @@ def _each(study: Study, chosen: Sequence[Scenario]) -> Iterator[Scenario]:
 
 def default_out(study: Study, variants: Sequence[str] = ()) -> Path:
     """`runs/NAME-HASH8`: a place of its own for each content of a scenario file."""
-    documents = [document_of(scenario) for scenario in _each(study, _chosen(study, variants))]
+    from scenarios.resolved import document
+
+    documents = [document(scenario) for scenario in _each(study, _chosen(study, variants))]
     return Path("runs") / f"{store.file_name(study.name)}-{scenario_hash({'runs': documents})[:8]}"
 
 
-def document_of(scenario: Scenario) -> dict[str, Any]:
-    """The resolved scenario as it stands in `scenario.yaml`."""
-    return scenario.model_dump(mode="json")
-
-
 def _one(study: Study, scenario: Scenario, order: Order, number: int, total: int) -> Run:
+    from scenarios.resolved import document
+
     place = _place(order.out, scenario, total)
-    document = document_of(scenario)
-    inputs = input_hashes(document)
+    resolved = document(scenario)
+    inputs = input_hashes(resolved)
     tell = order.listener.begins(scenario, number, total) if order.listener else None
     old = None
-    if place is not None and not order.force and not own_code(document):
-        old = store.finished(place, document, order.record, inputs)
-    run = old or _simulated(study, scenario, document, order, place, inputs, tell)
+    if place is not None and not order.force and not own_code(resolved):
+        old = store.finished(place, resolved, order.record, inputs)
+    run = old or _simulated(study, scenario, resolved, order, place, inputs, tell)
     if place is not None and order.report and total <= MAX_REPORTS and not (place / "report.html").exists():
         _write_report([run], place)
     if order.listener:
