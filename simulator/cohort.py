@@ -67,7 +67,8 @@ class Cohort:
         self._sent = np.zeros(self.size)
         self._wasted: IntArray | None = None
         self._free: FloatArray = np.zeros(self.size)
-        self._models: list[tuple[FloatArray, Vector]] = []
+        self._models: list[tuple[FloatArray, Vector]] = [(self.t, engine.maths.initial())]
+        self._reported = False
         self._ends: list[FloatArray] = []
         totals = [cost.total for cost in engine.job.costs]
         self._totals: FloatArray = np.array(totals)
@@ -94,6 +95,7 @@ class Cohort:
 
     def _end_step(self) -> None:
         complain_of_dropped(self)
+        self._engine.see_report(self.who, self._reported)
         engine, spent = self._engine, self._spent
         columns = {
             "start": self._step_start, "end": self.t, "compute": spent[COMPUTE],
@@ -110,9 +112,7 @@ class Cohort:
 
     def initial_model(self) -> Vector:
         """The model all workers start from, shape (d,)."""
-        x = self._engine.maths.initial()
-        self.report(x)
-        return x
+        return self._engine.maths.initial()
 
     def optimizer(self) -> State:
         """The scenario's optimiser, as it begins."""
@@ -136,6 +136,7 @@ class Cohort:
 
     def report(self, x: Vector) -> None:
         """Say that the workers' models are now x: what evaluations see."""
+        self._reported = True
         if len(self._models) and self.t.max() <= self._engine.next_observation:
             self._models.clear()
         self._models.append((self.t, x))

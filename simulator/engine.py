@@ -12,7 +12,7 @@ import numpy as np
 from simulator.clock import OBSERVE, Clock
 from simulator.cohort import Cohort
 from simulator.collectives import Group
-from simulator.errors import InputError, StuckError
+from simulator.errors import InputError, StuckError, VerbError
 from simulator.job import Job
 from simulator.meetings import Channel
 from simulator.neighbours import Letter, Mailbox, Neighbourhood, PairAverage
@@ -219,6 +219,15 @@ class Engine:
             return self.cohort.rounds(self.clock.now) or None
         counts = [worker.rounds for worker in self.workers]
         return min(counts) if max(counts) else None
+
+    def see_report(self, who: str, reported: bool) -> None:
+        """At the end of a step: evaluations must know the model.
+
+        Raises:
+            VerbError: the method has no server and reports no model.
+        """
+        if self.observer is not None and self.server is None and not reported:
+            raise VerbError(f"{who} ended a step and never told its model: write `w.report(x)` in each step")
 
     # the end
 

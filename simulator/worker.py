@@ -54,7 +54,8 @@ class Worker:
         self._sent = 0.0
         self._pushed: Request | None = None
         self._wasted = 0
-        self._models: deque[tuple[float, Vector]] = deque()
+        self._models: deque[tuple[float, Vector]] = deque([(0.0, engine.maths.initial())])
+        self._reported = False
 
     # facts
 
@@ -82,6 +83,7 @@ class Worker:
 
     def _end_step(self) -> None:
         complain_of_dropped(self)
+        self._engine.see_report(self.who, self._reported)
         spent, end = self._spent, self.line.t
         staleness = float("nan") if self._pushed is None else self._pushed.staleness
         self._engine.recorder.step(
@@ -97,9 +99,7 @@ class Worker:
 
     def initial_model(self) -> Vector:
         """The model all workers start from."""
-        x = self._engine.maths.initial()
-        self.report(x)
-        return x
+        return self._engine.maths.initial()
 
     def optimizer(self) -> State:
         """The scenario's optimiser, as it begins."""
@@ -123,6 +123,7 @@ class Worker:
 
     def report(self, x: Vector) -> None:
         """Say that the worker's model is now x: what evaluations see."""
+        self._reported = True
         self._models.append((self.line.t, x))
         if len(self._models) > 1 and self.line.t <= self._engine.next_observation:
             latest = self._models[-1]
