@@ -88,6 +88,7 @@ class _Case:
         if isinstance(error, InputError) and error.line is not None:
             return error
         expected = getattr(error, "expected", "") or str(error)
+        path = (*path, *getattr(error, "at", ()))
         return self.error(path, expected, getattr(error, "found", ""), getattr(error, "hint", ""))
 
     def tried(self, path: Path, attempt: Callable[[], Any]) -> Iterator[InputError]:

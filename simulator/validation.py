@@ -105,7 +105,7 @@ def _subject(one: ErrorDetails, node: Node) -> tuple[Path, str]:
         return _walk(node, loc[:-1]), str(loc[-1])
     if one["type"] == "extra_forbidden":
         return _walk(node, loc)[:-1], str(loc[-1])
-    path = _walk(node, loc)
+    path = _walk(node, (*loc, *getattr(one.get("ctx", {}).get("error"), "at", ())))
     tag = one.get("ctx", {}).get("discriminator", "").strip("'")
     if one["type"] == "union_tag_invalid" and len(node.find((*path, tag))[1]) > len(path):
         return (*path, tag), ""

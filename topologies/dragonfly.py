@@ -58,14 +58,18 @@ class Dragonfly(Regular):
     def _holds_together(self) -> Self:
         given = [name for name in ("p", "a", "h") if getattr(self, name) is not None]
         if given and len(given) < 3:
-            raise Impossible(f"only {' and '.join(given)}", "all of p, a and h, or none of them")
+            raise Impossible(
+                f"only {' and '.join(given)}", "all of p, a and h, or none of them", at=(given[0],)
+            )
         if self.host_count > self._room(*self.shape):
             p, a, h = self.shape
             raise Impossible(
-                f"hosts: {self.host_count}", f"at most {self._room(p, a, h)} with p = {p}, a = {a}, h = {h}"
+                f"hosts: {self.host_count}",
+                f"at most {self._room(p, a, h)} with p = {p}, a = {a}, h = {h}",
+                at=("hosts",),
             )
         if not self._room(*self.shape):
-            raise Impossible(f"p: {self.p}", f"at least {self._nics()}, the NICs of a host")
+            raise Impossible(f"p: {self.p}", f"at least {self._nics()}, the NICs of a host", at=("p",))
         return self
 
     def _nics(self) -> int:

@@ -57,17 +57,19 @@ class FatTree(Regular):
     @model_validator(mode="after")
     def _holds_together(self) -> Self:
         if self.k is not None and self.k % 2:
-            raise Impossible(f"k: {self.k}", "an even number", "half of a switch's ports lead up, half down")
+            raise Impossible(f"k: {self.k}", "an even number", "half of a switch's ports lead up", at=("k",))
         if not self._per_edge(self.ports):
             raise Impossible(
                 f"{self.oversubscription * self.ports / 2:g} host ports (oversubscription k/2) an edge",
                 f"a whole number, at least {self._nics()} (the NICs of a host)",
+                at=("oversubscription",) if "oversubscription" in self.model_fields_set else ("k",),
             )
         if self.host_count > self._room(self.ports):
             raise Impossible(
                 f"hosts: {self.host_count}",
                 f"at most {self._room(self.ports)} with k = {self.ports}",
                 "without `k` the least that holds them is taken",
+                at=("hosts",),
             )
         return self
 
@@ -96,6 +98,7 @@ class FatTree(Regular):
         raise Impossible(
             f"hosts: {self.hosts} with oversubscription {self.oversubscription:g}",
             f"what a k up to {MOST_PORTS} with a whole number of host ports (oversubscription k/2) can hold",
+            at=("hosts",),
         )
 
     @property

@@ -283,11 +283,11 @@ class CustomGraph(GossipGraph):
     @model_validator(mode="after")
     def _simple(self) -> Self:
         seen = set()
-        for a, b in self.edges:
+        for i, (a, b) in enumerate(self.edges):
             if a == b:
-                raise Impossible(f"the edge [{a}, {b}]", "two workers")
+                raise Impossible(f"the edge [{a}, {b}]", "two workers", at=("edges", i))
             if (min(a, b), max(a, b)) in seen:
-                raise Impossible(f"the edge [{a}, {b}] twice", "each edge once")
+                raise Impossible(f"the edge [{a}, {b}] twice", "each edge once", at=("edges", i))
             seen.add((min(a, b), max(a, b)))
         return self
 

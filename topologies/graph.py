@@ -35,10 +35,12 @@ class HostNode(Spec):
     @model_validator(mode="after")
     def _one_interior(self) -> Self:
         if self.devices is not None and self.host is not None:
-            raise Impossible(f"both `devices` and `host` in node {self.name}", "one of the two")
+            raise Impossible(f"both `devices` and `host` in node {self.name}", "one of the two", at=("host",))
         if self.interior.nics != 1:
             raise Impossible(
-                f"nics: {self.interior.nics} in node {self.name}", "as many links drawn, and nics: 1"
+                f"nics: {self.interior.nics} in node {self.name}",
+                "as many links drawn, and nics: 1",
+                at=("host", "nics"),
             )
         return self
 
@@ -101,13 +103,14 @@ class Graph(Spec):
         _refuse_repeats(names)
         known = set(names)
         for i, link in enumerate(self.links):
+            at = ("links", i, "between")
             for end in link.between:
                 if end not in known:
-                    raise Impossible(f"links[{i}].between: {end}, which is no node", f"one of {_some(names)}")
+                    raise Impossible(f"{end}, which is no node", f"one of {_some(names)}", at=at)
             if link.between[0] == link.between[1]:
-                raise Impossible(f"links[{i}].between: {link.between[0]} twice", "two nodes")
+                raise Impossible(f"{link.between[0]} twice", "two nodes", at=at)
         if not self.hosts:
-            raise Impossible("no node of kind host", "at least one")
+            raise Impossible("no node of kind host", "at least one", at=("nodes",))
         self._refuse_islands(names)
         return self
 
@@ -157,7 +160,7 @@ class Graph(Spec):
         groups = [Group(host.interior, i, 1) for i, host in enumerate(self.hosts)]
         interior = furnish(wiring, names, groups, nvlink)
         wiring.place([node.name for node in self.nodes if isinstance(node, SwitchNode)], "switch")
-        _refuse_repeats(wiring.names)
+        _refuse_repeats(wiring.names, in_file=False)
         number = {name: i for i, name in enumerate(wiring.names)}
         for link in self.links:
             tail, head = (np.array([number[end]], dtype=np.int64) for end in link.between)
@@ -184,11 +187,12 @@ def _reached(start: str, neighbours: dict[str, list[str]]) -> set[str]:
     return seen
 
 
-def _refuse_repeats(names: list[str]) -> None:
+def _refuse_repeats(names: list[str], *, in_file: bool = True) -> None:
     seen: set[str] = set()
-    for name in names:
+    for i, name in enumerate(names):
         if name in seen:
-            raise Impossible(f"two nodes named {name}", "a name of its own for each node (and device)")
+            own = "a name of its own for each node (and device)"
+            raise Impossible(f"two nodes named {name}", own, at=("nodes", i, "name") if in_file else ())
         seen.add(name)
 
 

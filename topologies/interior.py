@@ -149,5 +149,6 @@ def _profile_wire(spec: Host, nvlink: NvlinkOf) -> Wire:
             f"a host of kind {spec.kind} without `nvlink`, and none in the profile {spec.devices.profile}",
             "`nvlink: {bandwidth, latency}` in the host or in the profile",
             "for example nvlink: {bandwidth: 300 GB/s, latency: 1 us}",
+            at=("host",),
         )
     return wire

@@ -64,11 +64,14 @@ class Jellyfish(Regular):
     def _holds_together(self) -> Self:
         m, r = self.switch_count, self.ports
         if m * self.per_switch < self.hosts:
-            raise Impossible(f"{m} switches of {self.per_switch} hosts", f"room for hosts: {self.hosts}")
+            raise Impossible(
+                f"{m} switches of {self.per_switch} hosts", f"room for hosts: {self.hosts}", at=("switches",)
+            )
         if m > 1 and (r >= m or (m * r) % 2 or (r == 1 and m > 2)):
             raise Impossible(
                 f"degree: {r} for {m} switches",
                 "a degree below the number of switches, an even product of both, and a connected graph",
+                at=("degree",) if self.degree is not None else ("switches",),
             )
         return self
 
@@ -159,7 +162,11 @@ def random_regular(n: int, degree: int, seed: int) -> tuple[IntArray, IntArray]:
         if mended and _connected(n, pairs):
             order = np.lexsort((pairs[:, 1], pairs[:, 0]))
             return pairs[order, 0], pairs[order, 1]
-    raise Impossible(f"no connected graph of {n} switches of degree {degree}", "a larger one or another seed")
+    raise Impossible(
+        f"no connected graph of {n} switches of degree {degree}",
+        "a larger one or another seed",
+        at=("degree",),
+    )
 
 
 def _complement(n: int, pairs: IntArray) -> IntArray:

@@ -63,11 +63,15 @@ class LeafSpine(Regular):
     def _holds_together(self) -> Self:
         if self.spines is not None and self.oversubscription is not None:
             raise Impossible(
-                f"spines: {self.spines} and oversubscription: {self.oversubscription:g}", "one of the two"
+                f"spines: {self.spines} and oversubscription: {self.oversubscription:g}",
+                "one of the two",
+                at=("spines",),
             )
         if self.leaf_count * self.per_leaf < self.hosts:
             raise Impossible(
-                f"{self.leaf_count} leaves of {self.per_leaf} hosts", f"room for hosts: {self.hosts}"
+                f"{self.leaf_count} leaves of {self.per_leaf} hosts",
+                f"room for hosts: {self.hosts}",
+                at=("leaves",),
             )
         return self
 

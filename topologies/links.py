@@ -16,11 +16,15 @@ MOST_NODES = 1_000_000
 
 
 class Impossible(ValueError):
-    """A topology that cannot be: what was `found`, what was `expected`, a `hint` how to mend it."""
+    """A topology that cannot be: what was `found`, what was `expected`, a `hint` how to mend it.
 
-    def __init__(self, found: str, expected: str, hint: str = "") -> None:
+    Attributes:
+        at: keys and indices from the topology's mapping to the value at fault; empty: the whole.
+    """
+
+    def __init__(self, found: str, expected: str, hint: str = "", *, at: tuple[str | int, ...] = ()) -> None:
         super().__init__(f"found {found}, expected {expected}" + (f" ({hint})" if hint else ""))
-        self.found, self.expected, self.hint = found, expected, hint
+        self.found, self.expected, self.hint, self.at = found, expected, hint, at
 
 
 class Wire(Protocol):

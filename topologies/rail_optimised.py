@@ -60,7 +60,9 @@ class RailOptimised(Regular):
     def _holds_together(self) -> Self:
         if self.spines is not None and self.oversubscription is not None:
             raise Impossible(
-                f"spines: {self.spines} and oversubscription: {self.oversubscription:g}", "one of the two"
+                f"spines: {self.spines} and oversubscription: {self.oversubscription:g}",
+                "one of the two",
+                at=("spines",),
             )
         return self
 

@@ -110,7 +110,7 @@ class Regular(Spec, ABC):
         """Runs of hosts alike, in order."""
         odd = {number: entry.host for entry in self.unlike for number in entry.hosts}
         if odd and max(odd) >= self.host_count:
-            raise Impossible(f"unlike: host {max(odd)}", f"host numbers below {self.host_count}")
+            raise Impossible(f"host {max(odd)}", f"numbers below {self.host_count}", at=("unlike",))
         groups, first = [], 0
         for number in sorted(odd):
             if number > first:

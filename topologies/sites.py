@@ -52,7 +52,9 @@ class Sites(Regular):
     @model_validator(mode="after")
     def _holds_together(self) -> Self:
         if self.sites > self.hosts:
-            raise Impossible(f"sites: {self.sites}", f"at most one for each of hosts: {self.hosts}")
+            raise Impossible(
+                f"sites: {self.sites}", f"at most one for each of hosts: {self.hosts}", at=("sites",)
+            )
         return self
 
     @property

@@ -49,11 +49,15 @@ class Torus(Regular):
     @model_validator(mode="after")
     def _holds_together(self) -> Self:
         if prod(self.sides) > MOST_HOSTS:
-            raise Impossible(f"{prod(self.sides):,} hosts", f"at most {MOST_HOSTS:,}")
+            raise Impossible(f"{prod(self.sides):,} hosts", f"at most {MOST_HOSTS:,}", at=("dims",))
         if self.hosts is not None and prod(self.sides) != self.hosts:
-            raise Impossible(f"hosts: {self.hosts}", f"the product of dims, {prod(self.sides)}")
+            raise Impossible(
+                f"hosts: {self.hosts}", f"the product of dims, {prod(self.sides)}", at=("hosts",)
+            )
         if isinstance(self.wrap, tuple) and len(self.wrap) != len(self.sides):
-            raise Impossible(f"{len(self.wrap)} entries of wrap", f"one for each of {len(self.sides)} axes")
+            raise Impossible(
+                f"{len(self.wrap)} entries", f"one for each of {len(self.sides)} axes", at=("wrap",)
+            )
         return self
 
     @property

@@ -59,7 +59,7 @@ def test_regular_ones(mapping, sentence):
 @pytest.mark.parametrize(
     ("nodes", "links", "sentence"),
     [
-        (NODES, cables("as", "cs"), "found links[1].between: c, which is no node, expected one of a, b, s"),
+        (NODES, cables("as", "cs"), "found c, which is no node, expected one of a, b, s"),
         (NODES, cables("as"), "found no way from a to b, expected a connected graph"),
         (NODES, [*cables("as"), {**cables("sb")[0], "directed": True}], "found no way to a from b"),
         (NODES, cables("as", "aa"), "a twice, expected two nodes"),
