@@ -91,6 +91,6 @@ def _running(sizes: list[int], start: int) -> list[int]:
 
 def _slope(logits: Tensor, labels: Tensor) -> Tensor:
     """Slope of the mean cross-entropy by the logits: (softmax - one hot) / batch."""
-    slope = stacked.empty(logits.shape, logits.dtype).copy_(logits.softmax(-1))
+    slope = stacked.softmax(logits)
     minus = torch.full((1, 1, 1), -1.0, dtype=logits.dtype).expand(*labels.shape, 1)
     return slope.scatter_add_(2, labels.unsqueeze(2), minus).div_(labels.shape[1])

@@ -1,8 +1,9 @@
-"""Matrix products of many models at once whose bits do not depend on how many there are.
+"""Stacked arithmetic of many models at once whose bits do not depend on how many there are.
 
-A BLAS may take another path, and round otherwise, for matrices that begin off a cache line or for a batch
-of one matrix-vector product. So every matrix of a stack begins at a multiple of 64 bytes (the stack is
-padded between matrices where needed), and a lone matrix-vector product is made twice.
+A BLAS may take another path, and round otherwise, for matrices that begin off a cache line or for a
+single matrix-vector product; vectorised functions do so for the last entries, which fill no register. So
+every matrix of a stack begins on a cache line and fills whole registers (the stack is padded between
+matrices), and a single matrix-vector product is made twice.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-LINE = 64  # bytes of a cache line, and of the widest vector registers
+LINE = 64  # bytes of a cache line, and of the widest vector register
+FILL = 2 * LINE  # bytes that vectorised loops take at a time
 
 
 def _padded(entries: int, dtype: torch.dtype) -> int:
-    """Entries up to the next multiple of a cache line."""
-    per_line = LINE // dtype.itemsize
-    return -(-entries // per_line) * per_line
+    """Entries up to the next multiple of FILL bytes."""
+    at_a_time = FILL // dtype.itemsize
+    return -(-entries // at_a_time) * at_a_time
 
 
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
@@ -69,16 +71,28 @@ def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
 
 def column_sums(stack: Tensor) -> Tensor:
     """Sums over the rows, (k, a, b) -> (k, 1, b)."""
-    ones = torch.ones(1, 1, stack.shape[1], dtype=stack.dtype).expand(stack.shape[0], -1, -1)
+    ones = torch.ones(1, 1, stack.shape[1], dtype=stack.dtype).expand(len(stack), -1, -1)
     return product(ones, stack)
 
 
-def sigmoid(matrix: Tensor) -> Tensor:
-    """1 / (1 + exp(-x)) by rows of (k, b).
+def row_sums(stack: Tensor) -> Tensor:
+    """Sums over the columns, (k, a, b) -> (k, a, 1)."""
+    ones = torch.ones(1, stack.shape[2], 1, dtype=stack.dtype).expand(len(stack), -1, -1)
+    return product(stack, ones)
 
-    The last entries of an array, those that fill no vector register, take another path with other
-    rounding; so rows are padded to whole registers, two at a time.
-    """
-    padded = torch.zeros(len(matrix), 2 * _padded(-(-matrix.shape[1] // 2), matrix.dtype), dtype=matrix.dtype)
-    padded[:, : matrix.shape[1]] = matrix
-    return padded.sigmoid_()[:, : matrix.shape[1]]
+
+def softmax(logits: Tensor) -> Tensor:
+    """Exponentials over their sum along the last axis, (k, batch, classes)."""
+    shifted = empty(logits.shape, logits.dtype)
+    lines = shifted.as_strided((len(shifted), shifted.stride(0)), (shifted.stride(0), 1))
+    lines[:, logits[0].numel() :] = 0.0
+    torch.sub(logits, logits.amax(-1, keepdim=True), out=shifted)
+    lines.exp_()
+    return shifted.div_(row_sums(shifted))
+
+
+def sigmoid(matrix: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)), (k, batch)."""
+    lines = torch.zeros(len(matrix), _padded(matrix.shape[1], matrix.dtype), dtype=matrix.dtype)
+    lines[:, : matrix.shape[1]] = matrix
+    return lines.sigmoid_()[:, : matrix.shape[1]]

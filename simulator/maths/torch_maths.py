@@ -65,11 +65,15 @@ class TorchMaths:
         data = _tensor(x)
         models = [data] * self.n_workers if data.dim() == 1 else list(data.unbind())
         samples = [self._batches.one(worker, draw) for worker in range(self.n_workers)]
-        slopes = torch.empty(self.n_workers, data.shape[-1], dtype=data.dtype)
+        slopes: list[Tensor] = [data] * self.n_workers
         for chunk in chunks([len(one) for one in samples], CHUNK):
             chosen = np.stack([samples[worker] for worker in chunk])
-            slopes[chunk] = self._compute([models[w] for w in chunk], chosen, chunk, [draw] * len(chunk))
-        return Dense(slopes, self._nbytes)
+            rows = self._compute([models[w] for w in chunk], chosen, chunk, [draw] * len(chunk))
+            if len(chunk) == self.n_workers:
+                return Dense(rows, self._nbytes)
+            for worker, row in zip(chunk, rows.unbind(), strict=True):
+                slopes[worker] = row
+        return Dense(torch.stack(slopes), self._nbytes)
 
     def _compute(
         self, models: Sequence[Tensor], samples: IntArray, workers: Sequence[int], draws: Sequence[int]
