@@ -13,6 +13,7 @@ from simulator.fabric import FloatArray
 from simulator.network import TICKS_PER_BYTE
 from simulator.recorder import COMPUTE, IDLE, Recorder
 from simulator.result import FRACTIONS, Coded, Columns, Result
+from simulator.traffic import loads, transfers
 
 
 def result_of(engine: Engine, cut: float) -> Result:
@@ -41,6 +42,8 @@ def result_of(engine: Engine, cut: float) -> Result:
         curve=engine.observer.curve() if engine.observer else None,
         steps=recorder.step_table(),
         spans=recorder.span_table(),
+        transfers=transfers(engine.network, engine.job.workers, engine.job.server_node),
+        loads=loads(engine.network),
     )
 
 
