@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from simulator.errors import InputError
+from simulator.validation import did_you_mean
 
 if TYPE_CHECKING:
     from scenarios.store import Run
@@ -190,7 +190,7 @@ def compare(
             field="--baseline",
             found=repr(first),
             expected="one of " + ", ".join(groups),
-            hint=_near(first, groups),
+            hint=did_you_mean(first, groups),
         )
     wanted = list(metrics) or [metric for metric in METRICS if _applies(metric, runs)]
     for metric in metrics:
@@ -198,11 +198,6 @@ def compare(
     order = [first, *(variant for variant in groups if variant != first)]
     rows = [_row(metric, variant, groups[variant], groups[first]) for metric in wanted for variant in order]
     return {"baseline": first, "confidence": CONFIDENCE, "rows": rows}
-
-
-def _near(word: str, words: Iterable[str]) -> str:
-    close = get_close_matches(word, list(words), n=1)
-    return f"did you mean {close[0]!r}?" if close else ""
 
 
 def _applies(metric: str, runs: Sequence[Run]) -> bool:
@@ -218,7 +213,7 @@ def _check_metric(metric: str, runs: Sequence[Run]) -> None:
             field="--metric",
             found=repr(metric),
             expected="a number of summary.json",
-            hint=_near(metric, known),
+            hint=did_you_mean(metric, known),
         )
 
 
