@@ -9,14 +9,17 @@ value has a worker axis, (n, d), or none, (d,), while all workers are equal.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from simulator.clock import OBSERVE
+from simulator.collectives import Call
 from simulator.errors import CohortError, VerbError
 from simulator.fabric import FloatArray, IntArray
-from simulator.line import Line
+from simulator.line import Handle, Line, begun, complain_of_unjoined, only_on_main
+from simulator.lone_verbs import LoneVerbs
 from simulator.meetings import Meeting, Part, Want
 from simulator.process import Proc, Step, complain_of_dropped, verb
 from simulator.recorder import COMMUNICATION, COMPUTE, WAITING
@@ -39,7 +42,22 @@ class _Stretches(NamedTuple):
     size: FloatArray
 
 
-class Cohort:
+@dataclass(slots=True)
+class _Beside(Line):
+    """A timeline beside the cohort's own.
+
+    Attributes:
+        at: where each worker's clock stood when it began, seconds, shape (n,).
+        here: up to where each worker's process had come then: a gradient in buckets lies ahead of it.
+        done: what has ended on it.
+    """
+
+    at: FloatArray = field(default_factory=lambda: np.zeros(0))
+    here: FloatArray = field(default_factory=lambda: np.zeros(0))
+    done: list[_Stretches] = field(default_factory=list)
+
+
+class Cohort(LoneVerbs):
     """All workers at once; `w` in the methods' files.
 
     Attributes:
@@ -53,10 +71,12 @@ class Cohort:
         self.step = 0
         self.dropped: str | None = None
         self.t: FloatArray = np.zeros(self.size)
-        self._blocked: Meeting | None = None
-        self._joining = False
-        self._stretches: list[_Stretches] = []
-        self._ends_at: float | None = None
+        self._here = self.t
+        self._beside: list[Handle[Any]] = []
+        self._joining: Sequence[Handle[Any]] = ()
+        self._latest: Call | None = None
+        self._waits = 0
+        self._ends_at = FOREVER
         self._rounds = 0
         self._rounds_ending: list[FloatArray] = []
         self._engine = engine
@@ -66,7 +86,6 @@ class Cohort:
         self._spent = np.zeros((8, self.size))
         self._sent = np.zeros(self.size)
         self._wasted: IntArray | None = None
-        self._free: FloatArray = np.zeros(self.size)
         self._models: list[tuple[FloatArray, Vector]] = [(self.t, engine.maths.initial())]
         self._reported = False
         self._ends: list[FloatArray] = []
@@ -159,6 +178,7 @@ class Cohort:
     @verb
     def gradient(self, line: Line, x: Vector) -> Proc[Vector]:
         """One stochastic gradient of every worker at x."""
+        only_on_main(line, self.who, "gradient")
         value = self._compute_gradient(x, self._totals)
         yield from self._let_others_see()
         return value
@@ -166,6 +186,7 @@ class Cohort:
     @verb
     def gradient_parts(self, line: Line, x: Vector, bucket_bytes: float) -> Proc[list[Part]]:
         """One gradient of every worker in buckets; `ready` of a part is a vector."""
+        only_on_main(line, self.who, "gradient_parts")
         start, draw = self.t, self._drawn
         offsets, nbytes = self._buckets_of(bucket_bytes)
         value = self._compute_gradient(x, offsets[-1])
@@ -194,34 +215,10 @@ class Cohort:
         self.t = end
         return self._engine.maths.gradients(x, draw)
 
-    def _let_others_see(self) -> Proc[None]:
-        """Do not run ahead of an evaluation, or of the end: wait until the clock has come there."""
-        engine = self._engine
-        while engine.observer and engine.observer.next_time < min(self.t.min(), engine.time_limit):
-            yield engine.clock.at(engine.observer.next_time, priority=OBSERVE + 2)
-        self._count_samples(float(self.t.min()))
-        if self._ends_at is not None and self._ends_at < self.t.min():
-            yield engine.clock.at(self._ends_at, priority=OBSERVE + 2)
-
-    def _count_samples(self, before: float) -> None:
-        """With `stop: samples`: put the stop on the clock, once the step end that reaches it is certain.
-
-        Args:
-            before: seconds; no step not ended yet will end earlier.
-        """
-        engine = self._engine
-        if engine.job.stop.samples is None or self._ends_at is not None:
-            return
-        needed = int(-(-engine.job.stop.samples // engine.batch))
-        if sum(map(len, self._ends)) >= needed:
-            ends = np.sort(np.concatenate(self._ends))
-            if ends[needed - 1] <= before:
-                self._ends_at = float(ends[needed - 1])
-                engine.clock.call_at(self._ends_at, engine.stop, OBSERVE + 1)
-
     @verb
     def charge(self, line: Line, seconds: float, name: str = "compute") -> Proc[None]:
         """Compute that is not a gradient."""
+        only_on_main(line, self.who, "charge")
         self.spend(seconds, name)
         yield from self._let_others_see()
 
@@ -238,27 +235,24 @@ class Cohort:
         """The mean over all workers, by an all-reduce: (n, d) -> (d,)."""
         value = x.value if isinstance(x, Part) else x
         meeting = self._open(value, over, drop_slowest, algorithm)
-        arrivals = self.t if line.main else np.maximum(x.ready if isinstance(x, Part) else self.t, self._free)
-        self._count_samples(FOREVER)
-        self._blocked = meeting
-        meeting.call.arrive_all(self._present(arrivals))
+        call, previous = meeting.call, self._latest
+        self._latest, line.blocked = call, meeting
+        arrivals = self._arrivals(line, x)
+        if previous is not None:
+            if np.isnan(previous.left).any():
+                yield previous.done
+            arrivals = np.maximum(arrivals, previous.left)
+        call.arrive_all(self._present(arrivals))
         # With backup workers all times are known when the first leaves: do not wait for the late ones.
-        first = int(arrivals.argmin())
-        yield meeting.call.leaves(first) if drop_slowest else meeting.call.done
-        self._blocked = None
-        call = meeting.call
-        done = _Stretches(
-            self._engine.recorder.name("all_reduce"),
-            np.maximum(call.began, arrivals),
-            call.left.copy(),
-            np.asarray(call.bytes_sent),
-        )
-        self._free = done.end
+        event = call.leaves(int(arrivals.argmin())) if drop_slowest else call.done
         if line.main:
-            self._communicated(done)
-            self._round_ends()
+            yield from self._wait(event)
         else:
-            self._stretches.append(done)
+            yield event
+        if np.isnan(call.left).any():
+            yield call.done
+        line.blocked = None
+        self._left(line, call, arrivals)
         keep = meeting.in_time() if drop_slowest else None
         if keep is not None:
             self._wasted = np.where(keep, 0, self._engine.batch)
@@ -270,6 +264,12 @@ class Cohort:
         need = self.size - drop_slowest if drop_slowest else None
         want = Want("all_reduce", value.nbytes, 0, need, algorithm)
         return self._engine.channel(None, 0).call(want, self.step)
+
+    def _arrivals(self, line: Line, x: Vector | Part) -> FloatArray:
+        """When the workers come to a collective, if nothing else keeps them."""
+        if not isinstance(line, _Beside):
+            return np.maximum(self.t, x.ready) if isinstance(x, Part) else self.t
+        return np.maximum(line.here, x.ready) if isinstance(x, Part) else line.at
 
     def _present(self, at: FloatArray) -> FloatArray:
         """Arrivals, none of them before the engine's now.
@@ -283,23 +283,90 @@ class Cohort:
             )
         return at
 
-    def start(self, step: Step[T]) -> Step[T]:
+    def _left(self, line: Line, call: Call, arrivals: FloatArray) -> None:
+        """All have been through a collective."""
+        name = self._engine.recorder.name("all_reduce")
+        began = np.maximum(call.began, arrivals)
+        done = _Stretches(name, began, call.left.copy(), np.asarray(call.bytes_sent))
+        if isinstance(line, _Beside):
+            line.done.append(done)
+        else:
+            self._communicated(done)
+            self._round_ends()
+
+    def start(self, step: Step[T]) -> Handle[T]:
         """Let an all_mean run beside what follows; `join` waits for it."""
-        self.dropped = None
-        return step
+        line = _Beside(0.0, main=False, at=self.t, here=self._here)
+        handle: Handle[T] = Handle(self._engine.clock.process(begun(step.begin(line))), line, step.name)
+        self._beside.append(handle)
+        return handle
 
     @verb
-    def join(self, line: Line, handles: Sequence[Step[Vector]]) -> Proc[list[Vector]]:
-        """Wait until all have ended, one after the other: calls do not overtake. Values in order."""
+    def join(self, line: Line, handles: Sequence[Handle[Vector]]) -> Proc[list[Vector]]:
+        """Wait until all have ended; their values in order."""
+        only_on_main(line, self.who, "join")
         values: list[Vector] = []
-        self._stretches, self._joining = [], True
+        self._joining = handles
+        self._beside = [handle for handle in self._beside if handle not in handles]
         for handle in handles:
-            value = yield from handle.begin(Line(0.0, main=False))
-            values.append(value)
-        self._joining = False
-        self.t = self._lay_under(self._stretches)
-        self._round_ends()
+            if handle.process.is_alive:
+                yield from self._wait(handle.process)
+            values.append(handle.process.value)
+        self._joining = ()
+        stretches = [done for handle in handles for done in _beside(handle).done]
+        self._here = self.t = self._lay_under(stretches)
+        if stretches:
+            self._round_ends()
         return values
+
+    # the cohort runs ahead of the clock, but not of an evaluation, nor of the end
+
+    def _let_others_see(self) -> Proc[None]:
+        """Computing has come to `t`: wait until the clock has been where the engine must look."""
+        engine, ahead = self._engine, float(self.t.min())
+        self._here = self.t
+        self._end_by_samples(ahead)
+        while (time := self._next_look()) < min(ahead, engine.time_limit):
+            yield engine.clock.at(time, priority=OBSERVE + 2)
+
+    def _next_look(self) -> float:
+        observer = self._engine.observer
+        return min(self._ends_at, observer.next_time if observer else FOREVER)
+
+    def _end_by_samples(self, before: float) -> None:
+        """With `stop: samples`: put the stop on the clock, once the step end that reaches it is certain.
+
+        Args:
+            before: seconds; no step not ended yet will end earlier.
+        """
+        end = self._samples_end()
+        if end <= before:
+            self._ends_at = end
+            self._engine.clock.call_at(end, self._engine.stop, OBSERVE + 1)
+
+    def _samples_end(self) -> float:
+        """When the step ends known so far reach `stop: samples`; inf if they do not, or that is settled."""
+        samples = self._engine.job.stop.samples
+        if samples is None or self._ends_at < FOREVER:
+            return FOREVER
+        needed = int(-(-samples // self._engine.batch))
+        if sum(map(len, self._ends)) < needed:
+            return FOREVER
+        return float(np.partition(np.concatenate(self._ends), needed - 1)[needed - 1])
+
+    def _wait(self, event: Any) -> Proc[None]:
+        """Wait on the cohort's own line. No step ends meanwhile, so the ends known may be all that count."""
+        self._waits += 1
+        this, end = self._waits, self._samples_end()
+
+        def stop_if_still_waiting() -> None:
+            if self._waits == this:
+                self._engine.stop()
+
+        if end < FOREVER:
+            self._engine.clock.call_at(end, stop_if_still_waiting, OBSERVE + 1)
+        yield event
+        self._waits += 1
 
     def concat(self, parts: Sequence[Vector]) -> Vector:
         """One value of consecutive parts."""
@@ -312,30 +379,35 @@ class Cohort:
             self._rounds_ending.pop(0)
             self._rounds += 1
 
-    def rounds(self, now: float) -> int:
-        """Synchronisations that every worker has been through by `now`, seconds."""
-        ended = sum((end <= now).astype(int) for end in self._rounds_ending)
-        return self._rounds + int(np.min(ended))
+    def rounds(self, now: float) -> int | None:
+        """Synchronisations that every worker has been through by `now`; None before the first of any."""
+        ended = self._rounds + sum((end <= now).astype(int) for end in self._rounds_ending)
+        return int(np.min(ended)) if np.max(ended) else None
 
     # accounts: as in `line.lay_under` and `Worker.communicated`, for all workers at once
 
     def _communicated(self, what: _Stretches) -> None:
         self._record(WAITING, self.t, what.began, self._engine.names.wait)
         self._record(COMMUNICATION, what.began, what.end, what.name, what.size)
-        self.t = np.maximum(self.t, what.end)
+        self._here = self.t = np.maximum(self.t, what.end)
 
     def _lay_under(self, stretches: Sequence[_Stretches]) -> FloatArray:
         cursor = t = self.t
+        self._hide(stretches)
         for name, began, end, size in stretches:
-            early, late = began < t, end > cursor
-            hidden_end = np.where(early, np.minimum(end, t), began)
-            self._record(COMMUNICATION, began, hidden_end, name, np.where(early, size, 0.0), hidden=True)
+            late = end > cursor
             start = np.maximum(began, cursor)
             self._record(WAITING, cursor, np.where(late, start, cursor), self._engine.names.wait)
-            exposed = np.where(early, 0.0, size)
+            exposed = np.where(began < t, 0.0, size)
             self._record(COMMUNICATION, start, np.where(late, end, start), name, exposed)
             cursor = np.maximum(cursor, end)
         return cursor
+
+    def _hide(self, stretches: Sequence[_Stretches]) -> None:
+        for name, began, end, size in stretches:
+            early = began < self.t
+            hidden_end = np.where(early, np.minimum(end, self.t), began)
+            self._record(COMMUNICATION, began, hidden_end, name, np.where(early, size, 0.0), hidden=True)
 
     def _record(
         self,
@@ -356,18 +428,23 @@ class Cohort:
 
     def cut(self) -> None:
         """The run has ended in the middle: record what the workers were in."""
-        never = np.full(self.size, FOREVER)
-        wait = self._engine.names.wait
-        open_call = None if self._blocked is None else self._blocked.call
-        stretches = list(self._stretches) if self._joining else []
-        if open_call is not None:
-            began = np.where(np.isnan(open_call.began), FOREVER, open_call.began)
-            stretches.append(
-                _Stretches(wait, np.maximum(began, open_call.arrivals), never, np.zeros(self.size))
-            )
-        if stretches:
-            with np.errstate(invalid="ignore"):  # from never to never
-                self._lay_under(stretches)
+        with np.errstate(invalid="ignore"):  # from never to never
+            self._hide([s for handle in self._beside for s in self._so_far(_beside(handle))])
+            if self._joining:
+                self._lay_under([s for handle in self._joining for s in self._so_far(_beside(handle))])
+            elif self._line.blocked is not None:
+                self._lay_under([self._open_stretches(self._line.blocked)])
+
+    def _so_far(self, line: _Beside) -> list[_Stretches]:
+        return line.done if line.blocked is None else [*line.done, self._open_stretches(line.blocked)]
+
+    def _open_stretches(self, meeting: Any) -> _Stretches:
+        """A collective under way: some may have left it, others not even come."""
+        call = meeting.call
+        began = np.where(np.isnan(call.began), FOREVER, np.maximum(call.began, call.arrivals))
+        end = np.where(np.isnan(call.left), FOREVER, call.left)
+        name = self._engine.recorder.name("all_reduce")
+        return _Stretches(name, began, end, np.where(end < FOREVER, call.bytes_sent, 0.0))
 
     def use_steps(self) -> None:
         """At the end of its process: a method that never took a step has forgotten `for t in w.steps()`.
@@ -378,69 +455,15 @@ class Cohort:
         complain_of_dropped(self)
         if self.step == 0 and self._engine.step_limit(1.0) > 0:
             raise VerbError("the method took no step: write `for t in w.steps()`")
+        complain_of_unjoined(self.who, self._beside)
 
     def stuck(self) -> str:
         """What the cohort waits for, for the message of a stuck run."""
         return f"the cohort (step {self.step}) waits in " + (
-            self._blocked.want.op if self._blocked else "no verb"
+            self._line.blocked.waits_for(0) if self._line.blocked else "no verb"
         )
 
-    # what cannot be
 
-    @property
-    def rank(self) -> int:
-        """Not in a cohort."""
-        self._not_here("w.rank", "control flow may not depend on the rank")
-
-    @property
-    def kind(self) -> str:
-        """Not in a cohort."""
-        self._not_here("w.kind", "control flow may not depend on the device's class")
-
-    @property
-    def model(self) -> Vector:
-        """Not in a cohort."""
-        self._not_here("w.model", "peers change one another's models at any time")
-
-    @model.setter
-    def model(self, x: Vector) -> None:
-        self._not_here("w.model", "peers change one another's models at any time")
-
-    def draw_peer(self) -> int:
-        """Not in a cohort."""
-        self._not_here("w.draw_peer", "every worker draws its own peer")
-
-    def neighbour_mean(self, x: Vector) -> NoReturn:
-        """Not in a cohort."""
-        self._not_here("w.neighbour_mean", "neighbours meet apart from the others")
-
-    def push(self, g: Vector, version: int) -> NoReturn:
-        """Not in a cohort."""
-        self._not_here("w.push", "a server answers workers one by one")
-
-    def push_pull(self, g: Vector, version: int) -> NoReturn:
-        """Not in a cohort."""
-        self._not_here("w.push_pull", "a server answers workers one by one")
-
-    def pull(self, slack: int | None = None) -> NoReturn:
-        """Not in a cohort."""
-        self._not_here("w.pull", "a server answers workers one by one")
-
-    def send(self, peer: int, x: Vector) -> NoReturn:
-        """Not in a cohort."""
-        self._not_here("w.send", "a chosen peer is one worker's own affair")
-
-    def recv(self, peer: int) -> NoReturn:
-        """Not in a cohort."""
-        self._not_here("w.recv", "a chosen peer is one worker's own affair")
-
-    def broadcast(self, x: Vector, root: int = 0) -> NoReturn:
-        """Not in a cohort."""
-        self._not_here("w.broadcast", "members leave it at different times")
-
-    def barrier(self) -> NoReturn:
-        """Not in a cohort."""
-        self._not_here("w.barrier", "use all_mean")
-
-    def _not_here(self, name: str, why: str) -> NoReturn:
-        raise CohortError(name, why)
+def _beside(handle: Handle[Any]) -> _Beside:
+    assert isinstance(handle.line, _Beside)
+    return handle.line

@@ -216,7 +216,7 @@ class Engine:
     def rounds(self) -> int | None:
         """Synchronisations that every worker has been through; None for a method without any."""
         if self.cohort is not None:
-            return self.cohort.rounds(self.clock.now) or None
+            return self.cohort.rounds(self.clock.now)
         counts = [worker.rounds for worker in self.workers]
         return min(counts) if max(counts) else None
 

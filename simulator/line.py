@@ -7,10 +7,12 @@ lies before the main line's time was hidden behind computation, the rest is expo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from simulator.errors import VerbError
+from simulator.process import Proc
 from simulator.recorder import COMMUNICATION, WAITING
 
 T = TypeVar("T")
@@ -45,12 +47,13 @@ class Line:
     Attributes:
         t: seconds; the line is accounted for up to here. May lie ahead of the clock, never behind a span's
         end. main: whether it is the worker's own; else its stretches wait for `join`. blocked: what the
-        line waits in just now, if anything.
+        line waits in just now, if anything; name: what its span will be called.
     """
 
     t: float
     main: bool = True
     blocked: Blocked | None = None
+    name: int = 0
     stretches: list[Stretch] = field(default_factory=list)
 
 
@@ -60,6 +63,53 @@ class Handle(Generic[T]):
 
     process: Any
     line: Line
+    name: str
+
+
+def begun(verb: Proc[T]) -> Proc[T]:
+    """Let a verb run up to its first event at once, so that verbs take effect in the order of the text."""
+    try:
+        first = next(verb)
+    except StopIteration as end:
+        return _over(end.value)
+    return _under_way(verb, first)
+
+
+def _over(value: T) -> Proc[T]:
+    yield from ()
+    return value
+
+
+def _under_way(verb: Proc[T], first: Any) -> Proc[T]:
+    yield first
+    return (yield from verb)
+
+
+def only_on_main(line: Line, who: str, name: str) -> None:
+    """See that what computes was not started beside the worker's own line.
+
+    Raises:
+        VerbError: a device computes one thing at a time.
+    """
+    if not line.main:
+        raise VerbError(
+            f"{who} started `w.{name}(...)` beside its own line, where only communication can run: "
+            f"write `yield from w.{name}(...)`, and start the communication that it is to overlap with"
+        )
+
+
+def complain_of_unjoined(who: str, handles: Sequence[Handle[Any]]) -> None:
+    """At the end of a worker's process, nothing may run beside it any more.
+
+    Raises:
+        VerbError: names the verb and the cure.
+    """
+    if handles:
+        name = handles[0].name
+        raise VerbError(
+            f"{who} started `w.{name}(...)` and never waited for it: keep `h = w.start(w.{name}(...))` "
+            "and write `yield from w.join([h])`"
+        )
 
 
 Record = Callable[[int, float, float, int, float, int, bool], None]
@@ -76,13 +126,19 @@ def lay_under(t: float, stretches: Iterable[Stretch], record: Record, idle_name:
         The time when the last stretch ends, or `t`.
     """
     cursor = t
-    for name, began, end, size, peer in sorted(stretches, key=lambda s: (s.began, s.end)):
-        if began < t:
-            record(COMMUNICATION, began, min(end, t), name, size, peer, True)
-            size = 0.0
+    stretches = sorted(stretches, key=lambda s: (s.began, s.end))
+    hide(t, stretches, record)
+    for name, began, end, size, peer in stretches:
         if end > cursor:
             start = max(began, cursor)
             record(WAITING, cursor, start, idle_name, 0.0, -1, False)
-            record(COMMUNICATION, start, end, name, size, peer, False)
+            record(COMMUNICATION, start, end, name, size if began >= t else 0.0, peer, False)
             cursor = end
     return cursor
+
+
+def hide(t: float, stretches: Iterable[Stretch], record: Record) -> None:
+    """Record what of background communication lies before `t`, hidden behind a main line that is there."""
+    for name, began, end, size, peer in stretches:
+        if began < t:
+            record(COMMUNICATION, began, min(end, t), name, size, peer, True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -146,14 +145,12 @@ class Channel:
         )
         return Meeting(call, want, number, self.ranks)
 
-    def before(self, member: int, meeting: Meeting) -> Call | None:
-        """The member's collective before this one, if it is still in it: calls do not overtake."""
-        previous = self._meetings.get(meeting.number - 1)
-        if previous is None or not math.isnan(previous.call.left[member]):
-            return None
-        return previous.call
+    def previous(self, meeting: Meeting) -> Call | None:
+        """The collective before this one, unless all have left it: calls of a member do not overtake."""
+        before = self._meetings.get(meeting.number - 1)
+        return None if before is None else before.call
 
-    def leave(self, member: int, meeting: Meeting) -> None:
+    def leave(self, meeting: Meeting) -> None:
         """A member has its result; a meeting that all have left is forgotten."""
         meeting.present -= 1
         if not meeting.present:

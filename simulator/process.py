@@ -45,11 +45,12 @@ W = TypeVar("W", bound=Guarded)
 class Step(Generic[T]):
     """A verb that has been called and waits to begin: `yield from` it, or hand it to `w.start`."""
 
-    __slots__ = ("_make", "_owner")
+    __slots__ = ("_make", "_owner", "name")
 
-    def __init__(self, owner: Guarded, make: Callable[[Line], Proc[T]]) -> None:
+    def __init__(self, owner: Guarded, name: str, make: Callable[[Line], Proc[T]]) -> None:
         self._owner = owner
         self._make = make
+        self.name = name
 
     def __iter__(self) -> Proc[T]:
         self._owner.dropped = None
@@ -73,7 +74,7 @@ def verb(
     def call(self: W, *args: P.args, **kwargs: P.kwargs) -> Step[T]:
         complain_of_dropped(self)
         self.dropped = name
-        return Step(self, lambda line: function(self, line, *args, **kwargs))
+        return Step(self, name, lambda line: function(self, line, *args, **kwargs))
 
     return call  # type: ignore[return-value]  # `wraps` keeps the wider signature
 

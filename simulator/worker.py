@@ -6,12 +6,23 @@ optimiser's time to the worker's line, to be waited for by its next verb.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simulator.errors import VerbError
-from simulator.line import Blocked, Handle, Line, Stretch, lay_under
+from simulator.line import (
+    Blocked,
+    Handle,
+    Line,
+    Stretch,
+    begun,
+    complain_of_unjoined,
+    hide,
+    lay_under,
+    only_on_main,
+)
 from simulator.meetings import Meeting, Part, Want
 from simulator.process import Proc, Step, complain_of_dropped, verb
 from simulator.recorder import COMMUNICATION, COMPUTE, WAITING
@@ -46,6 +57,7 @@ class Worker:
         self.rounds = 0
         self.line = Line(0.0)
         self.joining: Sequence[Handle[Any]] = ()
+        self.beside: list[Handle[Any]] = []
         self._engine = engine
         self._cost = engine.job.costs[rank]
         self._drawn = 0
@@ -141,6 +153,7 @@ class Worker:
     @verb
     def gradient(self, line: Line, x: Vector) -> Proc[Vector]:
         """One stochastic gradient at x; takes the workload's forward and backward time."""
+        only_on_main(line, self.who, "gradient")
         value, _, end = self._compute_gradient(line, x, self._cost.total)
         if end > self._engine.clock.now:
             yield self._engine.clock.at(end)
@@ -149,6 +162,7 @@ class Worker:
     @verb
     def gradient_parts(self, line: Line, x: Vector, bucket_bytes: float) -> Proc[list[Part]]:
         """One gradient in buckets, in the order of the backward pass; each exists as soon as it is full."""
+        only_on_main(line, self.who, "gradient_parts")
         draw = self._drawn
         ready, nbytes = self._cost.buckets(bucket_bytes, beside=self.size > 1)
         value, start, _ = self._compute_gradient(line, x, float(ready[-1]))
@@ -172,6 +186,7 @@ class Worker:
     @verb
     def charge(self, line: Line, seconds: float, name: str = "compute") -> Proc[None]:
         """Compute that is not a gradient; seconds undisturbed, slowed like the rest of the step."""
+        only_on_main(line, self.who, "charge")
         self.spend(seconds, name)
         yield self._engine.clock.at(line.t)
 
@@ -231,20 +246,21 @@ class Worker:
     def _meet(self, line: Line, x: Vector | Part | None, over: str | None, meeting: Meeting) -> Proc[None]:
         channel, call = self._engine.channel(over, self.rank), meeting.call
         member = channel.member(self.rank)
-        line.t = x.ready if isinstance(x, Part) else line.t
-        previous = channel.before(member, meeting)
+        if isinstance(x, Part):  # on a line of its own it may come before the whole gradient has
+            line.t = max(line.t, x.ready) if line.main else x.ready
+        line.blocked, line.name = meeting, self._engine.recorder.name(meeting.want.op)
+        previous, at = channel.previous(meeting), line.t
         if previous is not None:
-            yield previous.leaves(member)
-            line.t = max(line.t, float(previous.left[member]))
-        line.blocked = meeting
-        call.arrive(member, max(line.t, self._engine.clock.now))
+            if math.isnan(previous.left[member]):
+                yield previous.leaves(member)
+            at = max(at, float(previous.left[member]))
+        call.arrive(member, max(at, self._engine.clock.now))
         yield call.leaves(member)
         line.blocked = None
-        channel.leave(member, meeting)
+        channel.leave(meeting)
         self.rounds += line.main
-        name = self._engine.recorder.name(meeting.want.op)
         began, left = float(call.began[member]), float(call.left[member])
-        self.communicated(line, name, began, left, float(call.bytes_sent[member]), -1)
+        self.communicated(line, line.name, began, left, float(call.bytes_sent[member]), -1)
 
     # verbs: peers
 
@@ -348,12 +364,16 @@ class Worker:
     def start(self, step: Step[T]) -> Handle[T]:
         """Let a verb run beside what follows; `join` waits for it."""
         line = Line(self.line.t, main=False)
-        return Handle(self._engine.clock.process(step.begin(line)), line)
+        handle: Handle[T] = Handle(self._engine.clock.process(begun(step.begin(line))), line, step.name)
+        self.beside.append(handle)
+        return handle
 
     @verb
     def join(self, line: Line, handles: Sequence[Handle[T]]) -> Proc[list[T]]:
         """Wait until all have ended; their values in order. What computation hides of them costs nothing."""
+        only_on_main(line, self.who, "join")
         self.joining = handles
+        self.beside = [handle for handle in self.beside if handle not in handles]
         values = []
         for handle in handles:
             if handle.process.is_alive:
@@ -374,22 +394,22 @@ class Worker:
     def _wait_for(
         self, line: Line, what: Blocked, event: Any, verb_name: str, size: float | None = None, peer: int = -1
     ) -> Proc[None]:
-        line.blocked = what
+        line.blocked, line.name = what, self._engine.recorder.name(verb_name)
         yield event
         line.blocked = None
         sent = what.sent_by(self.rank) if size is None else size  # type: ignore[attr-defined]
-        name = self._engine.recorder.name(verb_name)
-        self.communicated(line, name, what.began_for(self.rank), self._engine.clock.now, sent, peer)
+        self.communicated(line, line.name, what.began_for(self.rank), self._engine.clock.now, sent, peer)
 
     def communicated(self, line: Line, name: int, began: float, end: float, size: float, peer: int) -> None:
         """Account for a communication that waited from the line's time to `began` and went on to `end`."""
         start = max(line.t, began)
+        end = max(start, end)  # the line may have come further than what it waited for
         if line.main:
             self._record(WAITING, line.t, start, self._engine.names.wait)
             self._record(COMMUNICATION, start, end, name, size, peer)
         else:
             line.stretches.append(Stretch(name, start, end, size, peer))
-        line.t = max(line.t, end)
+        line.t = end
 
     def _record(
         self,
@@ -410,27 +430,22 @@ class Worker:
 
     def cut(self) -> None:
         """The run has ended in the middle: record what this worker was in."""
+        wait = self._engine.names.wait
+        hide(self.line.t, [s for handle in self.beside for s in self._so_far(handle.line)], self._record)
         if self.joining:
-            self._cut_join()
+            stretches = [s for handle in self.joining for s in self._so_far(handle.line)]
+            end = lay_under(self.line.t, stretches, self._record, wait)
+            self._record(WAITING, end, FOREVER, wait)
         elif self.line.blocked is not None and not self.finished:
-            began, wait = self.line.blocked.began_for(self.rank), self._engine.names.wait
-            if began != began:
-                self._record(WAITING, self.line.t, FOREVER, wait)
-            else:
-                start = max(self.line.t, began)
-                self._record(WAITING, self.line.t, start, wait)
-                self._record(COMMUNICATION, start, FOREVER, wait)
+            lay_under(self.line.t, self._so_far(self.line), self._record, wait)
 
-    def _cut_join(self) -> None:
-        stretches, wait = [], self._engine.names.wait
-        for handle in self.joining:
-            stretches += handle.line.stretches
-            blocked = handle.line.blocked
-            began = blocked.began_for(self.rank) if blocked is not None else FOREVER
-            if blocked is not None and began == began:
-                stretches.append(Stretch(wait, max(began, handle.line.t), FOREVER, 0.0, -1))
-        end = lay_under(self.line.t, stretches, self._record, wait)
-        self._record(WAITING, end, FOREVER, wait)
+    def _so_far(self, line: Line) -> list[Stretch]:
+        """A line's communication, with what it is in."""
+        if line.blocked is None:
+            return line.stretches
+        began = line.blocked.began_for(self.rank)
+        start = FOREVER if began != began else max(began, line.t)
+        return [*line.stretches, Stretch(line.name, start, FOREVER, 0.0, -1)]
 
     def stuck(self) -> str | None:
         """What the worker waits for, for the message of a stuck run; None if it has finished."""
@@ -449,3 +464,4 @@ class Worker:
         complain_of_dropped(self)
         if self.step == 0 and self._engine.step_limit(1.0) > 0:
             raise VerbError(f"{self.who} took no step: write `for t in w.steps()`")
+        complain_of_unjoined(self.who, self.beside)

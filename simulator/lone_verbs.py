@@ -1,0 +1,70 @@
+"""What a lone worker may do and a cohort may not: each of these raises, naming the cure."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from simulator.errors import CohortError
+from simulator.values import Vector
+
+
+class LoneVerbs:
+    """Facts and verbs of `Worker` that make workers differ, so that one process cannot act for all."""
+
+    @property
+    def rank(self) -> int:
+        """Not in a cohort."""
+        self._not_here("w.rank", "control flow may not depend on the rank")
+
+    @property
+    def kind(self) -> str:
+        """Not in a cohort."""
+        self._not_here("w.kind", "control flow may not depend on the device's class")
+
+    @property
+    def model(self) -> Vector:
+        """Not in a cohort."""
+        self._not_here("w.model", "peers change one another's models at any time")
+
+    @model.setter
+    def model(self, x: Vector) -> None:
+        self._not_here("w.model", "peers change one another's models at any time")
+
+    def draw_peer(self) -> int:
+        """Not in a cohort."""
+        self._not_here("w.draw_peer", "every worker draws its own peer")
+
+    def neighbour_mean(self, x: Vector) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.neighbour_mean", "neighbours meet apart from the others")
+
+    def push(self, g: Vector, version: int) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.push", "a server answers workers one by one")
+
+    def push_pull(self, g: Vector, version: int) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.push_pull", "a server answers workers one by one")
+
+    def pull(self, slack: int | None = None) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.pull", "a server answers workers one by one")
+
+    def send(self, peer: int, x: Vector) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.send", "a chosen peer is one worker's own affair")
+
+    def recv(self, peer: int) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.recv", "a chosen peer is one worker's own affair")
+
+    def broadcast(self, x: Vector, root: int = 0) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.broadcast", "members leave it at different times")
+
+    def barrier(self) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.barrier", "use all_mean")
+
+    def _not_here(self, name: str, why: str) -> NoReturn:
+        raise CohortError(name, why)
