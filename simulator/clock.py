@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 import simpy
+from simpy.core import EmptySchedule
 from simpy.events import NORMAL, Event
 
 AFTER_ALL = 2  # behind SimPy's URGENT (0) and NORMAL (1): collects what happens within one instant
@@ -38,12 +39,19 @@ class Clock(simpy.Environment):
 
     def step(self) -> None:
         """Process the next event; a failure nobody has caught is raised as it is (SimPy raises a copy)."""
+        if not self._queue:
+            raise EmptySchedule
         self._now, _, _, event = heappop(self._queue)
         callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
         for callback in callbacks or ():
             callback(event)
         if not event._ok and not hasattr(event, "_defused"):
             raise event._value  # type: ignore[misc]
+
+    def advance(self, time: float) -> None:
+        """Let time pass to `time`, seconds, before which nothing is due."""
+        assert self._now <= time <= self.peek()
+        self._now = time
 
     def push(self, event: Event, time: float, priority: int) -> None:
         """Put a decided event on the heap at an absolute time."""

@@ -87,7 +87,7 @@ class Cohort(LoneVerbs):
         self._sent = np.zeros(self.size)
         self._wasted: IntArray | None = None
         self._models: list[tuple[FloatArray, Vector]] = [(self.t, engine.maths.initial())]
-        self._reported = False
+        self._reported = self._stepped = False
         self._ends: list[FloatArray] = []
         totals = [cost.total for cost in engine.job.costs]
         self._totals: FloatArray = np.array(totals)
@@ -106,7 +106,7 @@ class Cohort(LoneVerbs):
 
     def steps(self, pace: float = 1.0) -> Iterator[int]:
         """Local steps t = 1, 2, ... until the scenario's stop."""
-        limit = self._engine.step_limit(pace)
+        self._stepped, limit = True, self._engine.step_limit(pace)
         while self.step < limit and self.t.min() <= self._engine.time_limit:
             self.step += 1
             yield self.step
@@ -453,7 +453,7 @@ class Cohort(LoneVerbs):
             VerbError: it took none.
         """
         complain_of_dropped(self)
-        if self.step == 0 and self._engine.step_limit(1.0) > 0:
+        if not self._stepped:
             raise VerbError("the method took no step: write `for t in w.steps()`")
         complain_of_unjoined(self.who, self._beside)
 

@@ -113,7 +113,7 @@ class Engine:
     def step_limit(self, pace: float) -> float:
         """Steps a worker takes at most; `pace` as in `Worker.steps`."""
         steps = self.job.stop.steps
-        return math.inf if steps is None else round(steps * pace)
+        return math.inf if steps is None else math.floor(steps * pace * (1 + 1e-12))
 
     def lr(self, step: int) -> float:
         """Learning rate of a step, schedule included."""
@@ -266,6 +266,7 @@ class Engine:
         while not self.stopped:
             time = clock.peek()
             if time > limit:
+                clock.advance(limit)  # the last evaluation sees what was reported up to the limit
                 return limit
             if time == math.inf:
                 raise StuckError(self._stuck())

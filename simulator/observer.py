@@ -83,7 +83,7 @@ class Observer:
             each: the workers' models: a sequence of (d,) or one value (n, d).
         """
         x = self._engine.model_now()
-        last = self._evaluate(x, self._split, "method")
+        last = self._newest() or self._evaluate(x, self._split, "method")
         train = last if self._split == "train" else self._evaluate(x, "train", "method")
         own = self._engine.maths.evaluate_each(each, self._split)
         assert own is not None
@@ -94,6 +94,13 @@ class Observer:
             "final_train_loss": train.loss,
             "final_accuracy_worker_mean": own.accuracy,
         }
+
+    def _newest(self) -> Evaluation | None:
+        """The newest evaluation, if it was made at this very time: it has seen all that has happened."""
+        if not self._rows or self._rows[-1]["time_s"] != self._engine.clock.now:
+            return None
+        accuracy = self._rows[-1]["accuracy"]
+        return Evaluation(self._rows[-1]["loss"], None if np.isnan(accuracy) else accuracy)
 
     def curve(self) -> Columns:
         """One row an evaluation, columns of `schema.md` 3."""

@@ -81,8 +81,8 @@ def start_cohort(engine: Engine) -> None:
     if engine.job.strategy.has_server:
         raise CohortError("w.pull", "a server answers workers one by one")
     engine.cohort = Cohort(engine)
-    stop = engine.job.stop
-    engine.recorder.ahead = stop.samples is None and stop.target is None
+    stop, counted = engine.job.stop, engine.observer and engine.job.evaluate_every is not None
+    engine.recorder.ahead = stop.samples is None and stop.target is None and not counted
     engine.clock.process(_cohort_life(engine, engine.cohort))
 
 

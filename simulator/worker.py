@@ -67,7 +67,7 @@ class Worker:
         self._pushed: Request | None = None
         self._wasted = 0
         self._models: deque[tuple[float, Vector]] = deque([(0.0, engine.maths.initial())])
-        self._reported = False
+        self._reported = self._stepped = False
 
     # facts
 
@@ -87,7 +87,7 @@ class Worker:
 
     def steps(self, pace: float = 1.0) -> Iterator[int]:
         """Local steps t = 1, 2, ... until the scenario's stop; `pace` scales this worker's steps."""
-        limit = self._engine.step_limit(pace)
+        self._stepped, limit = True, self._engine.step_limit(pace)
         while self.step < limit:
             self.step += 1
             yield self.step
@@ -462,6 +462,6 @@ class Worker:
             VerbError: it took none.
         """
         complain_of_dropped(self)
-        if self.step == 0 and self._engine.step_limit(1.0) > 0:
+        if not self._stepped:
             raise VerbError(f"{self.who} took no step: write `for t in w.steps()`")
         complain_of_unjoined(self.who, self.beside)
