@@ -26,7 +26,7 @@ def message(nbytes: float, bandwidth: float, latency: float) -> float:
 def ring_all_reduce(n: int, nbytes: float, bandwidth: float, latency: float) -> float:
     """2 (n-1) (a + S / (n B)).
 
-    >>> ring_all_reduce(8, 8e6, 1e9, 1e-6)
+    >>> round(ring_all_reduce(8, 8e6, 1e9, 1e-6), 9)
     0.014014
     """
     return 2 * ring_half(n, nbytes, bandwidth, latency)
@@ -40,7 +40,8 @@ def ring_half(n: int, nbytes: float, bandwidth: float, latency: float) -> float:
 def uneven_ring(latency: FloatArray, rate: FloatArray, chunk: float, rounds: int, send_ends: str) -> float:
     """A ring whose edges have latencies a_i and rates r_i (bytes/s), shape (n,), for chunks of s bytes.
 
-    `left`: rounds * max(s / r_min, mean_i(a_i + s / r_i)); `arrived`: rounds * max_i(a_i + s / r_i). In the limit of many rounds; message by message a ring of few members is up to a tenth apart.
+    `left`: rounds * max(s / r_min, mean_i(a_i + s / r_i)); `arrived`: rounds * max_i(a_i + s / r_i).
+    In the limit of many rounds; message by message a ring of few members is up to a tenth apart.
     """
     pace = latency + chunk / rate
     if send_ends == "arrived":
