@@ -22,6 +22,7 @@ app = App(
     help="Training clusters, simulated: how long does it take, what does it cost, how well does it learn?",
     version_flags=["--version"],
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,
 )
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
@@ -47,9 +48,9 @@ def run(
 ) -> None:
     """Run a scenario: every variant and seed, then a table and a report that compare them.
 
-    Examples:
+    For example:
       paceline run quickstart
-      paceline run my.yaml --set training.strategy.h=16 --seed 7 --out runs/h16
+      paceline run my.yaml --set stop.steps=100 --seed 7 --out runs/short
       paceline run quickstart --variant sync --variant gossip --json
 
     Parameters
@@ -57,7 +58,8 @@ def run(
     file
         FILE.yaml, FILE.yaml#NAME or the name of a shipped scenario (`paceline list scenarios`).
     set_
-        Override KEY=VALUE with a dotted key, as often as you like; the last word on every variant.
+        Override KEY=VALUE with a dotted key, as often as you like: the last word on every variant, or on one
+        with variants.NAME.KEY=VALUE.
     variant
         Run only this variant; as often as you like.
     seed
@@ -103,7 +105,7 @@ def check(
 
     Prints each variant with all defaults filled in.
 
-    Examples:
+    For example:
       paceline check my.yaml
       paceline check quickstart --set cluster.placement.workers=8
 
@@ -137,7 +139,7 @@ def check(
 def list_(kind: str = "scenarios", /, *, as_json: Json = False) -> None:
     """List what is shipped and can be named in a scenario.
 
-    Examples:
+    For example:
       paceline list
       paceline list strategies
       paceline list profiles --json
@@ -165,9 +167,10 @@ def list_(kind: str = "scenarios", /, *, as_json: Json = False) -> None:
 def schema(*, out: Path | None = None) -> None:
     """Print the JSON Schema of scenario files, with which editors complete and check them.
 
-    Examples:
+    Editors find it by a comment on top of a scenario: yaml-language-server: $schema=scenario.schema.json
+
+    For example:
       paceline schema --out scenario.schema.json
-      (then, on top of a scenario: # yaml-language-server: $schema=scenario.schema.json)
 
     Parameters
     ----------
@@ -189,7 +192,7 @@ def compare(
 ) -> None:
     """Compare the variants of finished runs: differences within each seed, with 95 % intervals.
 
-    Examples:
+    For example:
       paceline compare runs/quickstart-1a2b3c4d
       paceline compare runs/before runs/after --baseline before --metric step_time_s.p95
 
@@ -219,7 +222,7 @@ def compare(
 def report(*directories: Path, out: Path | None = None, as_json: Json = False) -> None:
     """Write the report of finished runs as one HTML file that works offline.
 
-    Examples:
+    For example:
       paceline report runs/quickstart-1a2b3c4d
       paceline report runs/before runs/after --out both.html
 
@@ -266,7 +269,7 @@ def replay(
 ) -> None:
     """Simulate the network alone: when does each flow of a table finish?
 
-    Examples:
+    For example:
       paceline replay --links links.csv --routes routes.csv --flows flows.csv --out finish.csv
       paceline replay --topology four_by_four --flows flows.csv --out finish.csv
 

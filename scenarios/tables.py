@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.errors import InputError
 from simulator.result import Coded, Column, Columns
@@ -40,18 +41,36 @@ def arrow(columns: Columns) -> Any:
     """An Arrow table of a table; coded columns stay coded."""
     import pyarrow as pa
 
-    return pa.table({name: _arrow(column) for name, column in columns.items()})
+    return pa.Table.from_arrays([_arrow(column) for column in columns.values()], names=list(columns))
 
 
 def _arrow(column: Column) -> Any:
     import pyarrow as pa
 
     if isinstance(column, Coded):
-        codes = pa.array(np.asarray(column.codes, dtype=np.int32))
-        return pa.DictionaryArray.from_arrays(codes, pa.array(list(column.names), type=pa.string()))
-    if column.dtype.kind in "OU":
-        return pa.array(column.tolist(), type=pa.string())
-    return pa.array(column)
+        codes = _numbers(np.asarray(column.codes, dtype=np.int32))
+        return pa.DictionaryArray.from_arrays(codes, _texts(column.names))
+    return _texts(column.tolist()) if column.dtype.kind in "OU" else _numbers(column)
+
+
+def _numbers(array: NDArray[Any]) -> Any:
+    """An Arrow array over the bytes of a numpy array (`pyarrow.array` would import pandas, half a second)."""
+    import pyarrow as pa
+
+    flags = array.dtype == bool
+    kind = pa.bool_() if flags else pa.from_numpy_dtype(array.dtype)
+    values = np.packbits(array, bitorder="little") if flags else np.ascontiguousarray(array)
+    return pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(values)])
+
+
+def _texts(texts: Sequence[str]) -> Any:
+    """An Arrow array of texts."""
+    import pyarrow as pa
+
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
 
 
 def write(columns: Columns, path: Path) -> None:
@@ -109,10 +128,26 @@ def _column(chunked: Any) -> Column:
 
     if pa.types.is_string(chunked.type) or pa.types.is_large_string(chunked.type):
         chunked = chunked.dictionary_encode()
-    if not pa.types.is_dictionary(chunked.type):
-        return np.asarray(chunked.to_numpy())
-    whole = chunked.unify_dictionaries().combine_chunks()
+    coded = pa.types.is_dictionary(chunked.type)
+    whole = (chunked.unify_dictionaries() if coded else chunked).combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.chunk(0) if whole.num_chunks else pa.array([], type=chunked.type)
-    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    if not coded:
+        return _flat(whole)
+    codes = _flat(whole.indices.fill_null(-1) if whole.null_count else whole.indices)
     return Coded(codes.astype(np.int32), tuple(str(name) for name in whole.dictionary.to_pylist()))
+
+
+def _flat(array: Any) -> NDArray[Any]:
+    """A numpy array of an Arrow array, over its bytes where it can be (see `_numbers`)."""
+    import pyarrow as pa
+
+    _, values = array.buffers() if array.type.num_buffers == 2 else (None, None)
+    if array.null_count or values is None or not (pa.types.is_primitive(array.type)):
+        return np.asarray(array.to_numpy(zero_copy_only=False))
+    first, count = array.offset, len(array)
+    if pa.types.is_boolean(array.type):
+        bits = np.unpackbits(np.frombuffer(values, np.uint8), count=first + count, bitorder="little")
+        return bits[first:].astype(bool)
+    numbers: NDArray[Any] = np.frombuffer(values, array.type.to_pandas_dtype())[first : first + count]
+    return numbers

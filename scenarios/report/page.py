@@ -10,6 +10,8 @@ import html
 import json
 from collections.abc import Sequence
 from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from scenarios.report.figure import Figure
@@ -34,11 +36,18 @@ def page(title: str, body: str, figures: Sequence[Figure]) -> str:
 
 def _scripts(figures: Sequence[Figure]) -> str:
     """The data of the figures, plotly.js once, and the code that draws."""
-    from plotly.offline import get_plotlyjs
-
     data = "".join(_data(figure) for figure in figures)
     code = files("scenarios.report").joinpath("draw.js").read_text(encoding="utf-8")
-    return f"{data}<script>{get_plotlyjs()}</script>\n<script>\n{code}</script>\n"
+    return f"{data}<script>{plotly_js()}</script>\n<script>\n{code}</script>\n"
+
+
+def plotly_js() -> str:
+    """The code of plotly.js as the Python package ships it, without importing the package."""
+    found = find_spec("plotly")
+    assert found is not None
+    assert found.submodule_search_locations is not None
+    package = Path(found.submodule_search_locations[0])
+    return (package / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
 
 
 def _data(figure: Figure) -> str:
