@@ -5,8 +5,8 @@ limits, inf while it is not full. An event marks the links of what came or went,
 links in rising order of min(old level, new level), since a level depends on lower ones alone:
 
 - new level <= old: *settle*. The link fixes its activities at the new level. Where a rate falls, the
-  activity's other full links have room again and join the heap; settling only raises levels, so these are worked
-  out when popped.
+  activity's other full links have room again and join the heap; settling only raises levels, so these are
+  worked out when popped.
 - new level > old: *release*. As the old level is passed, the link's activities are bounded by their own limit
   alone, and their links, which may now fill earlier, are worked out at once.
 
@@ -20,8 +20,6 @@ a bundle's list of links.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -108,7 +106,7 @@ def _strike(t: Tables, e: int) -> None:
 
 
 @compiled
-def _level(t: Tables, link: int) -> Any:  # float
+def _level(t: Tables, link: int) -> float:
     """The water level L of sum(weight * min(limit, L)) = capacity; inf if the limits leave room.
 
     The limit of an activity is its bound, or its rate if another link holds it there. Newton's method on a
@@ -131,14 +129,14 @@ def _level(t: Tables, link: int) -> Any:  # float
                 share += entry.weight
             e = entry.next
         if share == 0.0:
-            if taken <= capacity:
+            if taken <= capacity or not first:  # from below, none is passed but by rounding
                 return np.inf
             guess = 0.0  # the old level was too high a start
             first = False
             continue
         level = (capacity - taken) / share
         if level == guess or (level < guess and not first):
-            return level
+            return float(level)
         guess = level
         first = False
 
@@ -194,7 +192,7 @@ def _settle(t: Tables, link: int, level: float) -> None:
         else:
             continue
         if free:
-            row.rate = rate
+            row.rate = row.before if abs(rate - row.before) <= TIE * rate else rate
         elif abs(rate - row.rate) > TIE * rate:
             _touch(t, a)
             row.rate = rate
@@ -257,9 +255,13 @@ def _note_peaks(t: Tables) -> None:
     c.seen = 0
 
 
+# Called from outside. The tables come as a plain tuple: numba unpacks it twice as fast as a named one.
+
+
 @compiled
-def solve(t: Tables, now: float) -> None:
-    """Bring all rates up to date after `join`, `leave` and `renew`."""
+def solve(tables: Tables, now: float) -> float:
+    """Bring all rates up to date after `join`, `leave` and `renew`; -> the next finish time, inf if none."""
+    t = Tables(*tables)
     c, heap, keys, places = t.counts[0], t.link_lists[0], t.links["key"], t.links["place"]
     _work_out_marked(t)
     while c.heap > 0:
@@ -282,15 +284,23 @@ def solve(t: Tables, now: float) -> None:
             _release(t, link)
     _apply_rates(t, now)
     _note_peaks(t)
+    return float(t.activities[t.activity_lists[0, 0]].finish) if c.due > 0 else np.inf
 
 
 @compiled
-def join(t: Tables, a: int, links: Rows, weights: Rows, now: float) -> None:
-    """Activity `a`, whose row is filled in, takes its links; those in use become shared."""
+def join(
+    tables: Tables, a: int, links: Rows, weights: Rows, size: float, cap: float, begin: float, now: float
+) -> None:
+    """Activity `a` comes and takes its links; those in use become shared."""
+    t = Tables(*tables)
+    mine = t.activities[a]
+    mine.rate, mine.bound, mine.limiter = 0.0, cap, FREE
+    mine.remaining, mine.since, mine.finish, mine.begin, mine.top = size, now, np.inf, begin, 0.0
     _touch(t, a)
     for i in range(len(links)):
         link = links[i]
         row = t.links[link]
+        mine.bound = min(mine.bound, row.capacity / weights[i])
         if row.owner == NOBODY:
             row.owner, row.weight, row.since = a, weights[i], now
             continue
@@ -304,8 +314,9 @@ def join(t: Tables, a: int, links: Rows, weights: Rows, now: float) -> None:
 
 
 @compiled
-def leave(t: Tables, a: int, links: Rows, now: float) -> None:
+def leave(tables: Tables, a: int, links: Rows, now: float) -> None:
     """Activity `a` gives its links back; a link with one user left becomes that one's own."""
+    t = Tables(*tables)
     mine = t.activities[a]
     for link in links:
         row = t.links[link]
@@ -333,15 +344,17 @@ def leave(t: Tables, a: int, links: Rows, now: float) -> None:
 
 
 @compiled
-def renew(t: Tables, a: int, bound: float) -> None:
+def renew(tables: Tables, a: int, bound: float) -> None:
     """A link of `a` has another capacity, so `a` another bound."""
+    t = Tables(*tables)
     t.activities[a].bound = bound
     _free(t, a)
 
 
 @compiled
-def due(t: Tables, now: float, found: Rows) -> int:
+def due(tables: Tables, now: float, found: Rows) -> int:
     """Take out those that finish now, within `TIE` of their own duration, into `found`; -> how many."""
+    t = Tables(*tables)
     c, n = t.counts[0], 0
     while c.due > 0:
         a = t.activity_lists[0, 0]
@@ -352,3 +365,11 @@ def due(t: Tables, now: float, found: Rows) -> int:
         found[n] = a
         n += 1
     return n
+
+
+@compiled
+def adopt(tables: Tables, a: int) -> None:
+    """Activity `a`, whose row is filled in and which shares nothing, is among those that will finish."""
+    t = Tables(*tables)
+    c = t.counts[0]
+    c.due = put(t.activity_lists[0], t.activities["finish"], t.activities["place"], a, c.due)

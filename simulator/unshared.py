@@ -1,7 +1,7 @@
 """What a set of activities on links must answer, and the answer without sharing.
 
-`Unshared` gives each activity the time it would take alone: the fidelity `closed_form`, and all that a run needs
-as long as no two activities meet on a link. From then on `fairshare.FairShare` takes over.
+`Unshared` gives each activity the time it would take alone: that is the fidelity `closed_form`, and all that
+a run needs as long as no two activities meet on a link. From then on `fairshare.FairShare` takes over.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Shares(Protocol):
         ...
 
     def next_finish(self) -> float:
-        """When the next activity will be done, inf if none is under way."""
+        """When the next activity will be done, inf if none is under way; asked after `solve`."""
         ...
 
     def due(self, now: float) -> list[int]:
