@@ -15,7 +15,7 @@ from simulator.collectives import Group
 from simulator.errors import InputError, StuckError, VerbError
 from simulator.job import Job
 from simulator.meetings import Channel
-from simulator.neighbours import Letter, Mailbox, Neighbourhood, PairAverage
+from simulator.neighbours import Letter, Mailbox, Neighbourhood, PairAverages
 from simulator.network import Network
 from simulator.observer import Observer
 from simulator.optimizers import State
@@ -81,6 +81,7 @@ class Engine:
         self.stopped = False
         self._channels: dict[tuple[str | None, int], Channel] = {}
         self._mixings: dict[int, Neighbourhood] = {}
+        self.averages = PairAverages(self)
         self._mailboxes: dict[tuple[int, int], Mailbox] = {}
         self._last_update: _Update | None = None
         self._steps_counted = 0
@@ -174,10 +175,6 @@ class Engine:
             return rank
         return int(peers[self.draws.choice("gossip/peer", step, rank, len(peers))])
 
-    def exchange(self, rank: int, peer: int) -> PairAverage:
-        """Begin to average two workers' models."""
-        return PairAverage(self, rank, peer)
-
     def post(self, src: int, dst: int, value: Vector, at: float) -> Letter:
         """Send a value from worker to worker."""
         return self._mailbox(src, dst).post(value, at)
@@ -187,6 +184,9 @@ class Engine:
         return self._mailbox(src, dst).expect()
 
     def _mailbox(self, src: int, dst: int) -> Mailbox:
+        for rank in (src, dst):
+            if not 0 <= rank < self.size:
+                raise VerbError(f"there is no worker {rank!r}: ranks are 0 to {self.size - 1}")
         return self._mailboxes.setdefault((src, dst), Mailbox(self, src, dst))
 
     def the_server(self) -> Server:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -154,18 +154,75 @@ class Neighbourhood:
         return f"neighbours {sorted(set(absent))} in step {self._step}"
 
 
+class PairAverages:
+    """Averages of pairs of models. What begins or ends at one instant sees all steps that end there.
+
+    Ties are decided here: averages that end at one instant move the models in the order of the workers that
+    asked, and those that begin then read them afterwards.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._beginning: list[PairAverage] = []
+        self._ending: list[PairAverage] = []
+        self._settling = False
+
+    def ask(self, rank: int, peer: int) -> PairAverage:
+        """A worker wants to average with a peer, now."""
+        average = PairAverage(self._engine, rank, peer, self._ends)
+        self._beginning.append(average)
+        self._settle_soon()
+        return average
+
+    def _ends(self, average: PairAverage) -> None:
+        self._ending.append(average)
+        self._settle_soon()
+
+    def _settle_soon(self) -> None:
+        if not self._settling:
+            self._settling = True
+            self._engine.clock.end_of_instant(self._settle)
+
+    def _settle(self) -> None:
+        self._settling = False
+        ending, self._ending = sorted(self._ending, key=lambda a: a.rank), []
+        beginning, self._beginning = self._beginning, []
+        for average in ending:
+            average.move()
+        for average in sorted(beginning, key=lambda a: a.rank):
+            average.begin()
+        for average in ending:
+            average.done.succeed()
+
+
 class PairAverage:
     """Two models on their way to each other; each side's as it was when the exchange began."""
 
-    def __init__(self, engine: Engine, rank: int, peer: int) -> None:
-        self._rank, self._peer = rank, peer
+    def __init__(self, engine: Engine, rank: int, peer: int, ends: Callable[[PairAverage], None]) -> None:
+        self._engine = engine
+        self._ends = ends
         self._began = engine.clock.now
+        self.rank, self.peer = rank, peer
         self.mine = engine.workers[rank].model
         self.theirs = engine.workers[peer].model
-        nodes = engine.job.workers.node
-        out = engine.network.message(int(nodes[rank]), int(nodes[peer]), self.mine.nbytes)
-        back = engine.network.message(int(nodes[peer]), int(nodes[rank]), self.theirs.nbytes)
-        self.done = out.arrived & back.arrived
+        self.done = Event(engine.clock)
+
+    def begin(self) -> None:
+        """Both send what they hold."""
+        workers, network = self._engine.workers, self._engine.network
+        self.mine, self.theirs = workers[self.rank].model, workers[self.peer].model
+        here, there = self._engine.job.workers.node[[self.rank, self.peer]].tolist()
+        out = network.message(here, there, self.mine.nbytes)
+        back = network.message(there, here, self.theirs.nbytes)
+        both = out.arrived & back.arrived
+        assert both.callbacks is not None
+        both.callbacks.append(lambda _: self._ends(self))
+
+    def move(self) -> None:
+        """Move both models by half the difference there was, so that what came between is kept."""
+        half = (self.theirs - self.mine) * 0.5
+        self._engine.workers[self.rank].shift_model(half)
+        self._engine.workers[self.peer].shift_model(half * -1.0)
 
     def sent_by(self, rank: int) -> float:
         """Bytes the worker sends."""
@@ -177,7 +234,7 @@ class PairAverage:
 
     def waits_for(self, rank: int) -> str:
         """See `line.Blocked`."""
-        return f"the models of workers {self._rank} and {self._peer} to cross"
+        return f"the models of workers {self.rank} and {self.peer} to cross"
 
 
 class Letter:

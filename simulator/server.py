@@ -79,7 +79,7 @@ class Server:
 
     Attributes:
         workers: how many push to it.
-        model: what is published.
+        model: what is published; pulls get it.
         version: how often the model has been published after the first.
     """
 
@@ -89,13 +89,15 @@ class Server:
         self.workers = engine.size
         self.version = -1
         self.model: Vector
+        self._made: Vector | None = None
         self.line = Line(0.0)
         self._engine = engine
         self._node = node
         self._discipline = discipline
         self._one_at_a_time = discipline in ("fcfs", "round_robin")
         self._waiting: list[Request] = []
-        self._inbox: list[tuple[float, int, Request]] = []
+        self._inbox: list[tuple[float, int, int, Request]] = []
+        self._arrived = 0
         self._unpublished: list[Request] = []
         self._wanted: Event | None = None
         self._busy = False
@@ -138,6 +140,7 @@ class Server:
         """The next push that has arrived; the pushes handed out before are applied by now."""
         if line.t > self.clock.now:
             yield self.clock.at(line.t)
+        self._show()
         self._close_open()
         if not self._inbox:
             self._wanted = Event(self.clock)
@@ -145,7 +148,7 @@ class Server:
             self._wanted = None
         yield self.clock.at(self.clock.now, priority=AFTER_ALL)  # all that arrive at this instant: by rank
         line.t = max(line.t, self.clock.now)
-        _, _, push = self._inbox.pop(0)
+        *_, push = self._inbox.pop(0)
         self._open.append(push)
         self._unpublished.append(push)
         return push
@@ -171,12 +174,19 @@ class Server:
         return self._engine.maths.mean([v for v in values if v is not None])
 
     def publish(self, x: Vector) -> None:
-        """Make x the model that pulls get: a new version."""
+        """Make x the model that pulls get, a new version, as soon as the server's time has come there."""
+        self._show()
         for push in self._unpublished:
             push.staleness = self.version - push.version
         self._unpublished.clear()
-        self.model = x
-        self.version += 1
+        self._made = x
+        if self.line.t <= self.clock.now:
+            self._show()
+
+    def _show(self) -> None:
+        if self._made is not None:
+            self.model, self._made = self._made, None
+            self.version += 1
 
     def _close_open(self) -> None:
         for push in self._open:
@@ -263,7 +273,8 @@ class Server:
             self._hand_over(push)
 
     def _hand_over(self, push: Request) -> None:
-        insort(self._inbox, (self.clock.now, push.rank, push))
+        self._arrived += 1
+        insort(self._inbox, (self.clock.now, push.rank, self._arrived, push))
         if self._wanted is not None and not self._wanted.triggered:
             self._wanted.succeed()
 

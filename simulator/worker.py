@@ -283,11 +283,8 @@ class Worker:
         engine = self._engine
         if line.t > engine.clock.now:
             yield engine.clock.at(line.t)
-        exchange = engine.exchange(self.rank, peer)
-        yield from self._wait_for(line, exchange, exchange.done, "average_with")
-        half = (exchange.theirs - exchange.mine) * 0.5
-        self.shift_model(half)
-        engine.workers[peer].shift_model(half * -1.0)
+        average = engine.averages.ask(self.rank, peer)
+        yield from self._wait_for(line, average, average.done, "average_with")
 
     def draw_peer(self) -> int:
         """One of the step's candidate peers of the gossip graph; the worker's own rank if there is none."""
