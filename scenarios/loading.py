@@ -11,7 +11,7 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scenarios.include import SCENARIOS, Includes, Library
 from scenarios.lift import lifted
@@ -22,6 +22,9 @@ from scenarios.study import Beside
 from simulator.errors import InputError, InputErrors
 from simulator.validation import MISSING, did_you_mean, validate
 from simulator.yaml_source import Mark, Node, Path, parse, shown
+
+if TYPE_CHECKING:
+    from scenarios.run import EngineKind, Outcome, Record
 
 _BESIDE = frozenset(Beside.model_fields) - {"paceline", "name"}
 _FILE_ONLY = frozenset({"extends", "variants", "variant", "seed", "paceline", "name"}) | _BESIDE
@@ -60,6 +63,32 @@ class Study:
     def scenario(self, variant: str) -> Scenario:
         """The scenario of a variant."""
         return next(one for one in self.scenarios if one.variant == variant)
+
+    def run(
+        self,
+        variants: Sequence[str] = (),
+        *,
+        out: str | pathlib.Path | None = None,
+        engine: EngineKind = "auto",
+        record: Record = "all",
+        force: bool = False,
+    ) -> Outcome:
+        """Run all variants (or some) and seeds.
+
+        Args:
+            variants: names of those to run; all by default.
+            out: directory to write to; by default nothing is written and the tables stay in memory.
+            engine: `auto`, `cohort` or `process`; the results are the same.
+            record: which tables are kept: `summary`, `steps` or `all`.
+            force: run anew what lies finished in `out`.
+
+        Raises:
+            InputErrors: what the scenarios name cannot be, or cannot be run.
+        """
+        from scenarios.run import Order, run_study, runnable
+
+        place = None if out is None else pathlib.Path(out)
+        return run_study(runnable(self), Order(place, engine, record, force), variants)
 
     def runs(self) -> Iterator[Scenario]:
         """A scenario for every variant and seed, variants outside."""

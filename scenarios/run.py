@@ -159,13 +159,23 @@ def ready(
     Raises:
         InputErrors: everything that is wrong, or cannot be run.
     """
-    from scenarios.check import resolve, unsupported
     from scenarios.loading import load
 
-    study = resolve(load(file, sets, seed=seed, allow_code=allow_code))
-    if refused := unsupported(study):
+    return runnable(load(file, sets, seed=seed, allow_code=allow_code))
+
+
+def runnable(study: Study) -> Study:
+    """The study with its scenarios complete.
+
+    Raises:
+        InputErrors: everything that cannot be, or cannot be run.
+    """
+    from scenarios.check import resolve, unsupported
+
+    resolved = resolve(study)
+    if refused := unsupported(resolved):
         raise InputErrors(refused)
-    return study
+    return resolved
 
 
 def run_study(study: Study, order: Order | None = None, variants: Sequence[str] = ()) -> Outcome:

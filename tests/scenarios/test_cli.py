@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from scenarios import cli
+from scenarios import cli, load
 from scenarios.console import clean
-from scenarios.run import Order, default_out, ready, run_study
+from scenarios.run import default_out, ready
 from scenarios.store import Run
 from simulator.errors import StuckError
 
@@ -339,7 +339,7 @@ def test_a_timing_only_run_imports_neither_torch_nor_pandas_nor_sklearn(file: Pa
 
 
 def test_results_from_python(file: Path) -> None:
-    outcome = run_study(ready(file), Order())
+    outcome = load(file).run()
     assert outcome.root is None
     assert not (file.parent / "runs").exists(), "nothing is written unless asked for"
     assert len(outcome.summary["runs"]) == 4
@@ -351,6 +351,7 @@ def test_results_from_python(file: Path) -> None:
     page = outcome.report(file.parent / "r.html")
     assert page.exists()
     assert outcome.compare()["baseline"] == "sync"
-    single = run_study(ready(file, seed=1), Order(), ["sync"])
+    single = load(file, seed=1).run(["sync"], out="single")
     assert single.summary["variant"] == "sync"
     assert "variant" not in single.steps.columns
+    assert (file.parent / "single" / "manifest.json").exists()
