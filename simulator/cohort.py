@@ -156,8 +156,10 @@ class Cohort(LoneVerbs):
     def report(self, x: Vector) -> None:
         """Say that the workers' models are now x: what evaluations see."""
         self._reported = True
-        if len(self._models) and self.t.max() <= self._engine.next_observation:
+        if self.t.max() <= self._engine.next_observation:
             self._models.clear()
+        while len(self._models) > 1 and self._models[1][0].max() <= self._engine.clock.now:
+            self._models.pop(0)  # nobody asks for an earlier time
         self._models.append((self.t, x))
 
     def models_at(self, time: float) -> Vector:
@@ -307,7 +309,8 @@ class Cohort(LoneVerbs):
         only_on_main(line, self.who, "join")
         values: list[Vector] = []
         self._joining = handles
-        self._beside = [handle for handle in self._beside if handle not in handles]
+        joined = set(handles)
+        self._beside = [handle for handle in self._beside if handle not in joined]
         for handle in handles:
             if handle.process.is_alive:
                 yield from self._wait(handle.process)
@@ -350,7 +353,7 @@ class Cohort(LoneVerbs):
         if samples is None or self._ends_at < FOREVER:
             return FOREVER
         needed = int(-(-samples // self._engine.batch))
-        if sum(map(len, self._ends)) < needed:
+        if len(self._ends) * self.size < needed:
             return FOREVER
         return float(np.partition(np.concatenate(self._ends), needed - 1)[needed - 1])
 

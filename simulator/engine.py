@@ -80,7 +80,7 @@ class Engine:
             self.observer = Observer(self, job.evaluate_every, job.evaluate_split)
         self.stopped = False
         self._channels: dict[tuple[str | None, int], Channel] = {}
-        self._mixings: dict[int, Neighbourhood] = {}
+        self._mixings: dict[tuple[int, int], Neighbourhood] = {}
         self.averages = PairAverages(self)
         self._mailboxes: dict[tuple[int, int], Mailbox] = {}
         self._last_update: _Update | None = None
@@ -153,14 +153,14 @@ class Engine:
         )
         return Channel(group, ranks, label)
 
-    def mixing(self, step: int) -> Neighbourhood:
-        """The gossip round of a step, the same for all workers."""
-        found = self._mixings.get(step)
+    def mixing(self, step: int, number: int) -> Neighbourhood:
+        """The gossip round of that number within a step, the same for all workers."""
+        found = self._mixings.get((step, number))
         if found is None:
             weights = self._graph().mixing(step, self.size, self.draws)
             found = Neighbourhood(self.network, self.job.workers.node, step, weights)
             self._mixings = {k: m for k, m in self._mixings.items() if not m.over}
-            self._mixings[step] = found
+            self._mixings[step, number] = found
         return found
 
     def _graph(self) -> Any:

@@ -57,7 +57,7 @@ class Line:
     stretches: list[Stretch] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Handle(Generic[T]):
     """A verb that runs beside the worker's own line; `w.join([...])` waits for it."""
 

@@ -65,7 +65,7 @@ class Worker:
         self._spent = [0.0] * 8
         self._sent = 0.0
         self._pushed: Request | None = None
-        self._wasted = 0
+        self._wasted = self._mixed = 0
         self._models: deque[tuple[float, Vector]] = deque([(0.0, engine.maths.initial())])
         self._reported = self._stepped = False
 
@@ -105,7 +105,7 @@ class Worker:
         self._engine.step_ended(end)
         self._step_start = end
         self._spent = [0.0] * 8
-        self._sent, self._wasted, self._pushed = 0.0, 0, None
+        self._sent, self._wasted, self._mixed, self._pushed = 0.0, 0, 0, None
 
     # the model and its optimiser
 
@@ -137,10 +137,7 @@ class Worker:
         """Say that the worker's model is now x: what evaluations see."""
         self._reported = True
         self._models.append((self.line.t, x))
-        if len(self._models) > 1 and self.line.t <= self._engine.next_observation:
-            latest = self._models[-1]
-            self._models.clear()
-            self._models.append(latest)
+        self.model_at(self._engine.clock.now)  # nobody asks for an earlier time: forget what was before
 
     def model_at(self, time: float) -> Vector:
         """The model reported last at or before `time`; earlier ones are forgotten."""
@@ -267,7 +264,8 @@ class Worker:
     @verb
     def neighbour_mean(self, line: Line, x: Vector) -> Proc[Vector]:
         """The weighted mean with this step's neighbours of the gossip graph, in lock step with them."""
-        mixing = self._engine.mixing(self.step)
+        self._mixed += 1
+        mixing = self._engine.mixing(self.step, self._mixed)
         mixing.arrive(self.rank, line.t, x)
         yield from self._wait_for(line, mixing, mixing.leaves(self.rank), "neighbour_mean")
         self.rounds += 1
@@ -370,7 +368,8 @@ class Worker:
         """Wait until all have ended; their values in order. What computation hides of them costs nothing."""
         only_on_main(line, self.who, "join")
         self.joining = handles
-        self.beside = [handle for handle in self.beside if handle not in handles]
+        joined = set(handles)
+        self.beside = [handle for handle in self.beside if handle not in joined]
         values = []
         for handle in handles:
             if handle.process.is_alive:
