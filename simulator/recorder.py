@@ -338,7 +338,7 @@ class Recorder:
         """
         left = self.last_end - self.seconds[:IDLE].sum(axis=0)
         assert left.min(initial=0.0) >= -1e-9 * max(self.last_end, 1e-9), "overlapping spans of one worker"
-        self.seconds[IDLE] = np.maximum(left, 0.0)
+        self.seconds[IDLE] = np.where(left > 1e-12 * self.last_end, left, 0.0)  # rounding is no idleness
         if self.level == "all":
             lazy = np.flatnonzero(left > 1e-12 * self.last_end)
             rows = np.zeros(len(lazy), dtype=SPAN)
