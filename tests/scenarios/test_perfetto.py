@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios import perfetto
+from scenarios import perfetto, trace_events
 from simulator.result import Coded, Result
 
 
@@ -53,7 +53,7 @@ def test_every_span_is_a_slice_of_its_worker(tmp_path: Path, synthetic: ModuleTy
     result = synthetic.make_result(workers=6, steps=10)
     loaded = trace(result, tmp_path / "t.gz")
     hosts, workers = names(loaded, "process_name"), names(loaded, "thread_name")
-    slices = [event for event in of_kind(loaded, "X") if event["pid"] >= perfetto.HOSTS]
+    slices = [event for event in of_kind(loaded, "X") if event["pid"] >= trace_events.HOSTS]
     assert len(slices) == len(result.spans["start_s"])
     assert {hosts[event["pid"], 0] for event in slices} == {"h0", "h1"}
     assert {workers[event["pid"], event["tid"]].split(" (")[0] for event in slices} == {
@@ -102,7 +102,7 @@ def test_lanes_never_overlap_and_shown_slices_that_fit_stay_on_the_first(
     rows = sorted(rows, key=lambda row: (row[0], row[1], -row[2]))
     group, begin, length, hidden = (np.array(column) for column in zip(*rows, strict=True))
     end = begin + length
-    lanes = perfetto._lanes(group, begin, end, hidden.astype(bool))
+    lanes = trace_events.lanes_beside(group, begin, end, hidden.astype(bool))
     for one in set(zip(group.tolist(), lanes.tolist(), strict=True)):
         mine = [(b, e) for g, lane, b, e in zip(group, lanes, begin, end, strict=True) if (g, lane) == one]
         assert all(e <= b for (_, e), (b, _) in pairwise(mine))
@@ -129,20 +129,27 @@ def test_a_message_is_an_arrow_from_its_sender_to_its_receiver(tmp_path: Path, s
         assert covering, "an arrow must end within a slice, else the viewer drops it"
 
 
-def test_messages_to_a_server_are_slices_of_the_server(tmp_path: Path, synthetic: ModuleType) -> None:
+def test_messages_of_a_server_are_slices_of_its_own_with_arrows(
+    tmp_path: Path, synthetic: ModuleType
+) -> None:
     result = synthetic.make_result(workers=4, steps=6)
     result.transfers = {
         **result.transfers,
-        "src": np.arange(6) % 4,
-        "dst": np.full(6, 4),
+        "src": np.array([0, 1, 2, 4, 4, 4]),
+        "dst": np.array([4, 4, 4, 0, 1, 2]),
         "begin_s": np.zeros(6),
         "end_s": np.linspace(0.1, 0.6, 6),
     }
     loaded = trace(result, tmp_path / "t.gz")
-    assert names(loaded, "process_name")[perfetto.SERVERS, 0] == "servers: messages"
-    assert len([e for e in of_kind(loaded, "X") if e["pid"] == perfetto.SERVERS]) == 6
-    assert not of_kind(loaded, "s")
+    assert names(loaded, "process_name")[trace_events.SERVERS, 0] == "servers: messages"
+    slices = [e for e in of_kind(loaded, "X") if e["pid"] == trace_events.SERVERS]
+    assert len(slices) == 6
     assert_no_overlap(loaded)
+    begins, ends = ({e["id"]: e for e in of_kind(loaded, phase)} for phase in "sf")
+    assert [begins[row]["pid"] == trace_events.SERVERS for row in range(6)] == [False] * 3 + [True] * 3
+    assert [ends[row]["pid"] == trace_events.SERVERS for row in range(6)] == [True] * 3 + [False] * 3
+    tracks = {(e["tid"], round(e["dur"])) for e in slices}
+    assert tracks >= {(ends[row]["tid"], 100_000 * (row + 1)) for row in range(3)}
 
 
 def test_a_links_counter_integrates_to_its_bytes(tmp_path: Path, synthetic: ModuleType) -> None:
@@ -164,8 +171,8 @@ def test_a_big_run_is_sampled_and_says_so(
     result = synthetic.make_result(workers=100, steps=40)
     loaded = trace(result, tmp_path / "t.gz")
     assert loaded["otherData"]["shows"].startswith("sampled: ")
-    assert "of 100 workers" in names(loaded, "process_name")[perfetto.NETWORK, 0]
-    shown = [event for event in of_kind(loaded, "X") if event["pid"] >= perfetto.HOSTS]
+    assert "of 100 workers" in names(loaded, "process_name")[trace_events.NETWORK, 0]
+    shown = [event for event in of_kind(loaded, "X") if event["pid"] >= trace_events.HOSTS]
     assert 0 < len(shown) <= 1001
     ranks = {event["tid"] - 1 for event in shown}
     assert 99 in ranks, "the one that the others wait for is always shown"
@@ -179,7 +186,7 @@ def test_names_are_escaped(tmp_path: Path, synthetic: ModuleType) -> None:
     result.workers = {**result.workers, "host": Coded.of([wild, wild])}
     loaded = trace(result, tmp_path / "t.gz")
     assert wild in names(loaded, "process_name").values()
-    assert {e["name"] for e in of_kind(loaded, "X") if e["pid"] >= perfetto.HOSTS} == {wild}
+    assert {e["name"] for e in of_kind(loaded, "X") if e["pid"] >= trace_events.HOSTS} == {wild}
 
 
 def test_times_far_from_zero_keep_their_nanoseconds(tmp_path: Path, synthetic: ModuleType) -> None:
