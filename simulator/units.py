@@ -188,24 +188,20 @@ def format(value: float, dimension: str) -> str:  # noqa: A001 (read as `units.f
     """
     if value == 0:
         return f"0 {_BASE[dimension]}"
-    ways = (_write(value, dimension, rank, unit) for rank, unit in enumerate(_UNITS[dimension]))
+    # As written in shortest decimals, 15 ns; and as the float really is, for units that are powers of two.
+    exact = (Fraction(repr(float(value))), Fraction(value))
+    units = enumerate(_UNITS[dimension])
+    ways = (_write(value, amount, dimension, *unit) for unit in units for amount in exact)
     return min(way for way in ways if way is not None).text
 
 
-def _write(value: float, dimension: str, rank: int, unit: str) -> _Written | None:
-    """`value` in `unit`, if that is exact and sensible."""
-    scale = _UNITS[dimension][unit]
-    exact = Fraction(value) / scale
-    if not Fraction(1, 10**300) < abs(exact) < 10**300:
+def _write(value: float, amount: Fraction, dimension: str, rank: int, unit: str) -> _Written | None:
+    """`amount`, about `value`, in `unit`, if that reads back as `value` and is sensible."""
+    scaled = amount / _UNITS[dimension][unit]
+    if not Fraction(1, 10**300) < abs(scaled) < 10**300:
         return None
-    number = (
-        f"{float(exact):.17g}" if float(exact).is_integer() and abs(exact) < 10**6 else repr(float(exact))
-    )
-    text = f"{number.removesuffix('.0')} {unit}"
-    try:
-        if parse(text, dimension) != value:
-            return None
-    except UnitError:
+    number = repr(float(scaled)).removesuffix(".0")
+    if not _reads(f"{number} {unit}", dimension, value):
         return None
     digits = len(number.split("e")[0].replace(".", "").strip("-0"))
     if unit in ("min", "h", "d") and (value < 600 or digits > 3):
@@ -213,8 +209,15 @@ def _write(value: float, dimension: str, rank: int, unit: str) -> _Written | Non
     bits = unit.endswith("bit/s")
     if bits:  # 25 Gbit/s, yet 12 GB/s rather than 96 Gbit/s
         digits += -2 if value * 8 in _LINE_RATES else 1
-    odd = not 1 <= abs(float(exact)) < 1000
-    return _Written(odd, digits, 1000 * bits + len(number), rank, text)
+    odd = not 1 <= abs(float(scaled)) < 1000
+    return _Written(odd, digits, 1000 * bits + len(number), rank, f"{number} {unit}")
+
+
+def _reads(text: str, dimension: str, value: float) -> bool:
+    try:
+        return parse(text, dimension) == value
+    except UnitError:
+        return False
 
 
 def _validator(dimension: str, least: Literal["any", "zero", "above zero"]) -> Callable[[Any], float]:
