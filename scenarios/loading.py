@@ -160,9 +160,9 @@ class _Loading:
         asked = Mark(self.file)
         document, library = Library().document(self.file, asked, SCENARIOS, "")
         self._only_document(library, document)
-        node = self._with_sets(self._extended(document, library))
-        self._known_keys(node)
         includes = Includes(_WHOLE, library)
+        node = self._with_sets(includes.all(self._extended(document, library)), includes)
+        self._known_keys(node)
         node = includes.all(node)
         beside = self._beside(node)
         nodes = dict(self._variants(node, includes))
@@ -194,10 +194,10 @@ class _Loading:
             base = Node(kept, document.at, document.key)
         return overridden(base, Node(own, document.at, document.key), Includes(_WHOLE, library).at)
 
-    def _with_sets(self, node: Node) -> Node:
+    def _with_sets(self, node: Node, includes: Includes) -> Node:
         for path, value in self.sets:
             if path[0] != "variants" or len(path) < 3:
-                node = placed(node, path, value)
+                node = placed(node, path, value, includes.at)
         return node
 
     def _known_keys(self, node: Node) -> None:

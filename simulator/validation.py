@@ -146,9 +146,11 @@ def _missing(spec: Any, node: Node, path: Path, name: str, one: ErrorDetails) ->
 
 
 def _unknown(spec: Any, node: Node, path: Path, name: str, one: ErrorDetails) -> InputError:
-    known = sorted(keys(spec, one["loc"][:-1]))
+    kind = node.find((*path, "kind"))[0].content
+    own = isinstance(kind, str) and ":" in kind  # a class of the user's own: its keys are not in `spec`
+    known = [] if own else sorted(keys(spec, one["loc"][:-1]))
     hint = did_you_mean(name, known)
-    expected = f"one of the keys {', '.join(known)}" if known else "no such key"
+    expected = f"one of the keys {', '.join(known)}" if known else "a key of that class"
     return node.error(
         (*path, name), expected=expected, found=f"the unknown key {name!r}", hint=hint, key=True
     )
