@@ -189,12 +189,15 @@ def _given_paths(table: Table, flow_table: Table, flows: list[_Flow], ids: dict[
 
 
 def _fabric_of_topology(asked: str) -> Fabric:
-    mark = Mark(None)
-    document, library = Library().document(asked, mark, TOPOLOGIES, "--topology")
-    kept = {key: node for key, node in document.content.items() if key not in ("paceline", "name")}
-    cluster = Node(kept, document.at, document.key)
-    node = Node({"cluster": cluster}, document.at, document.key)
-    return fabric_of(validate(Scenario, lifted(Includes((Scenario,), library).all(node)), {}))
+    """The network of a topology file, read as the cluster of the smallest scenario."""
+    document, library = Library().document(asked, Mark(None), TOPOLOGIES, "--topology")
+
+    def here(content: Any) -> Node:
+        return Node(content, document.at, document.key)
+
+    cluster = {key: node for key, node in document.content.items() if key not in ("paceline", "name")}
+    scenario = here({"cluster": here(cluster), "stop": here({"steps": here(1)})})
+    return fabric_of(validate(Scenario, lifted(Includes((Scenario,), library).all(scenario)), {}))
 
 
 def _host_paths(fabric: Fabric, table: Table, flows: list[_Flow]) -> list[IntArray]:
