@@ -124,8 +124,8 @@ class Bars:
 
 def print_outcome(outcome: Outcome, again: int) -> None:
     """The verdict, a table of the runs, and where they lie."""
-    from scenarios.report.contents import counts
     from scenarios.report.gather import gather
+    from scenarios.report.simulated import counts
     from scenarios.report.verdict import judge
 
     findings = gather(outcome.runs)
@@ -134,7 +134,8 @@ def print_outcome(outcome: Outcome, again: int) -> None:
     say(verdict.headline)
     if verdict.rest:
         say(verdict.rest)
-    say(counts(findings))
+    for said in counts(findings):
+        say(said)
     if outcome.root is not None:
         used = f" ({plural(again, 'finished run')} used again; --force runs anew)" if again else ""
         report = outcome.root / "report.html"

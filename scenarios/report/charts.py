@@ -136,7 +136,6 @@ def breakdown(findings: Findings) -> Figure:
         "barmode": "stack",
         "bargap": 0.35,
         "xaxis": axis("share of worker time", range=[0, 1], tickformat=".0%", dtick=0.2),
-        "margin": {"l": 12, "r": 28, "t": 36, "b": 12},
         "yaxis": axis("", type="category", showgrid=False, ticklabelstandoff=6),
         "legend": {"traceorder": "normal"},
         "hovermode": "closest",

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+
+import numpy as np
 
 from scenarios.compare import interval, pick, ratio, values_of
-from scenarios.files import as_yaml
 from scenarios.report import charts, timeline, waiting
 from scenarios.report.figure import Figure, colour
 from scenarios.report.gather import MAX_VARIANTS, Findings, Group
 from scenarios.report.page import paragraph, place, section, table, text
+from scenarios.report.simulated import counts, simulated
 from scenarios.report.verdict import Verdict, judge
-from scenarios.store import Run
 from scenarios.words import factor, listed, nbytes, number, percent, plural, seconds
 
 
@@ -26,14 +26,14 @@ def contents(findings: Findings) -> tuple[str, str, list[Figure]]:
         f"<h1>{text(name)}</h1>",
         paragraph(_about(findings), "meta"),
         _verdict(verdict),
-        paragraph(counts(findings)),
+        *(paragraph(said) for said in counts(findings)),
         _summary(findings, verdict),
         _learning(findings, drawn),
         _breakdown(findings, drawn),
         _timeline(findings, drawn),
         _waiting(findings, drawn),
         _links(findings, drawn),
-        _simulated(findings),
+        simulated(findings),
     ]
     return f"{name}: Paceline report", "\n".join(part for part in parts if part), drawn.figures
 
@@ -68,28 +68,6 @@ def _about(findings: Findings) -> str:
 def _verdict(verdict: Verdict) -> str:
     headline = f'<p class="headline">{text(verdict.headline)}</p>'
     return f'<div class="verdict">{headline}{paragraph(verdict.rest)}</div>'
-
-
-def counts(findings: Findings) -> str:
-    """The two sample counts of a gradient in words: what is computed and what is charged."""
-    problem, workload = (_part(findings.scenario, key) for key in ("problem", "workload"))
-    costed = findings.groups[0].first.summary.get("costed") or workload.get("model")
-    computed = findings.groups[0].first.summary.get("executed") or problem.get("kind")
-    charge = _samples(workload.get("batch") or problem.get("batch"), costed, "the workload")
-    if not problem:
-        return f"Timing only: each gradient is charged the time of {charge}; nothing is computed."
-    work = _samples(problem.get("batch"), computed, "the problem")
-    return f"Each gradient really computes {work} and is charged the time of {charge}."
-
-
-def _part(scenario: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = scenario.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _samples(batch: object, model: object, role: str) -> str:
-    size = f"{batch:,} samples" if isinstance(batch, int) else "its samples"
-    return f"{size} of {model} ({role})" if model else f"{size} ({role})"
 
 
 @dataclass(frozen=True)
@@ -157,6 +135,8 @@ def _there(findings: Findings, metric: _Metric) -> bool:
     values = [pick(run.summary, metric.key) for run in findings.runs]
     if metric.key in ("staleness_mean", "samples_wasted"):
         return any(values)
+    if metric.key == "samples" and not any(run.scenario.get("problem") for run in findings.runs):
+        return False  # nothing was computed
     return any(value is not None for value in values)
 
 
@@ -232,25 +212,41 @@ def _timeline(findings: Findings, drawn: _Drawn) -> str:
     sampled = any(len(lane.workers) < lane.total for lane in lanes)
     rows = ", a sample of workers from the one that waits least to the one that waits most" if sampled else ""
     left = len(findings.groups) - len(lanes)
+    detail = timeline.detail(findings, lanes)
     note = (
         f"The first {seconds(timeline.window(lanes))} of seed {lanes[0].group.first.seed}{rows}. "
         "Rows are workers. Every span of the run: open trace.json.gz of the run directory in ui.perfetto.dev."
     )
     if left > 0:
         note += f" {plural(left, 'variant')} not drawn."
+    waits = any(one >= LEAST_WAIT for one in _waits(findings))
+    over_time = drawn.place(timeline.waiting_map(findings, lanes)) if waits else ""
     return section(
         "Timeline",
         paragraph(note, "note"),
-        drawn.place(timeline.detail(findings, lanes)),
-        "<h3>Who waits when, over the whole run</h3>",
-        drawn.place(timeline.waiting_map(findings, lanes)),
+        drawn.place(detail),
+        "<h3>Who waits when, over the whole run</h3>" if waits else "",
+        over_time,
     )
 
 
+#: Waiting below this share is none.
+LEAST_WAIT = 5e-4
+
+
+def _waits(findings: Findings) -> list[float]:
+    """The share of its time that the most waiting worker of each variant waits."""
+    tables = [group.first.columns("workers", ("waiting_fraction",)) for group in findings.shown]
+    return [
+        float(np.asarray(table["waiting_fraction"]).max(initial=0.0)) for table in tables if table is not None
+    ]
+
+
 def _waiting(findings: Findings, drawn: _Drawn) -> str:
+    waits = _waits(findings)
+    if not waits or max(waits) < LEAST_WAIT:
+        return section("Waiting per worker", paragraph("No worker waits." if waits else "", "note"))
     figure = drawn.place(waiting.per_worker(findings))
-    if not figure:
-        return ""
     seed = findings.groups[0].first.seed
     rows = []
     for group in findings.shown:
@@ -265,63 +261,3 @@ def _links(findings: Findings, drawn: _Drawn) -> str:
     figures = [drawn.place(figure) for figure in waiting.links(findings)]
     note = "Bytes carried / (bandwidth x simulated time), per direction; the peak is in the tooltip."
     return section("Load per link", *figures, paragraph(note, "note") if figures else "")
-
-
-def _simulated(findings: Findings) -> str:
-    runs = [_run_row(run) for run in findings.runs[:200]]
-    document = {key: value for key, value in findings.scenario.items() if value is not None}
-    shown = (
-        f"<details><summary>Scenario of {text(findings.groups[0].variant)}, all defaults filled in</summary>"
-    )
-    digests = table(["variant", "seed", "digest", "engine", "took", "directory"], runs, kind="words")
-    validated = findings.groups[0].first.summary.get("validated")
-    warning = (
-        "" if validated else "Some features used here are not backed by a measurement (validated: false)."
-    )
-    return section(
-        "What was simulated",
-        _facts(findings),
-        paragraph(warning, "note"),
-        f"{shown}<pre>{text(as_yaml(document))}</pre></details>",
-        f"<details><summary>{plural(len(findings.runs), 'run')}</summary>{digests}</details>",
-    )
-
-
-def _run_row(run: Run) -> list[str]:
-    made = run.manifest
-    took, engine = seconds(pick(made, "wall_s")), made.get("engine", "-")
-    return [
-        text(one) for one in (run.variant, run.seed, run.summary.get("digest"), engine, took, run.path or "-")
-    ]
-
-
-def _facts(findings: Findings) -> str:
-    scenario = findings.scenario
-    cluster = _part(scenario, "cluster")
-    topology, placement = _part(cluster, "topology"), _part(cluster, "placement")
-    facts = {
-        "cluster": _said(topology, ("kind", "hosts")),
-        "workers": str(placement.get("workers", "")),
-        "workload": _said(_part(scenario, "workload"), ("model", "batch", "dtype")),
-        "problem": _said(_part(scenario, "problem"), ("kind", "batch")) or "none (timing only)",
-        "network": _said(_part(scenario, "network"), ("fidelity", "collective", "send_ends")),
-        "stragglers": "; ".join(_flat(entry) for entry in scenario.get("stragglers") or []) or "none",
-        "stop": _flat(_part(scenario, "stop")),
-    }
-    items = "".join(f"<dt>{name}</dt><dd>{text(said)}</dd>" for name, said in facts.items() if said)
-    return f"<dl>{items}</dl>"
-
-
-def _said(part: Mapping[str, Any], keys: tuple[str, ...]) -> str:
-    return _flat({key: part[key] for key in keys if part.get(key) is not None})
-
-
-def _flat(value: object) -> str:
-    """A part of a scenario on one line."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_inner(one)}" for key, one in value.items() if one is not None)
-    return str(value)
-
-
-def _inner(value: object) -> str:
-    return f"({_flat(value)})" if isinstance(value, Mapping) else str(value)

@@ -18,12 +18,12 @@
   const dressed = (layout, height) => {
     const common = {
       height, font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: "var(--text)" },
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 12, r: 12, t: 36, b: 12 },
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 12, r: 40, t: 36, b: 12 },
       hovermode: "x unified", dragmode: "zoom",
       hoverlabel: {
         bgcolor: "var(--raised)", bordercolor: "var(--rule)", font: { color: "var(--text)" }, namelength: 40,
       },
-      modebar: { bgcolor: "rgba(0,0,0,0)", color: "var(--muted)", activecolor: "var(--text)" },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: "var(--muted)", activecolor: "var(--text)", orientation: "v" },
     };
     const merged = { ...common, ...layout };
     merged.legend = {

@@ -13,6 +13,9 @@ from scenarios.compare import Interval, has_target, interval, pick, ratio, value
 from scenarios.report.gather import Findings, Group
 from scenarios.words import factor, listed, number, percent, plural, seconds
 
+#: Two variants whose measures differ by a smaller factor are equal: it would decide nothing.
+EQUAL = 1.01
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -119,11 +122,26 @@ def _contest(findings: Findings, ranked: Sequence[Group], measure: Measure, rest
             f"factor of {factor(ahead.mean)} ({_sure(ahead, first)})."
         )
         return Verdict(headline, rest, None, measure)
+    if ahead is not None and ahead.mean < EQUAL:
+        return Verdict(_equal(findings, ranked, measure), rest, None, measure)
     claim = f"{first.variant} {measure.wins.format(goal=goal_of(findings), value=values[0])}"
     if ahead is None:
         return Verdict(f"{claim}; {second.variant}: {values[1]}.", rest, first.variant, measure)
     than = measure.than.format(factor=factor(ahead.mean), other=f"{second.variant}, the next")
     return Verdict(f"{claim}: {than} ({_sure(ahead, first)}).", rest, first.variant, measure)
+
+
+def _equal(findings: Findings, ranked: Sequence[Group], measure: Measure) -> str:
+    """Who shares the first place."""
+    best = ranked[0].mean(measure.metric)
+    names = [ranked[0].variant]
+    for group in ranked[1:]:
+        ahead = lead(ranked[0], group, measure)
+        if ahead is not None and ahead.mean < EQUAL:
+            names.append(group.variant)
+    goal = f" to {goal_of(findings)}" if measure is TIME else ""
+    within = f"within {100 * (EQUAL - 1):.0f} %"
+    return f"No clear winner{goal}: {listed(names)} are equal {within} ({measure.text(best)})."
 
 
 def _sure(ahead: Interval, group: Group) -> str:

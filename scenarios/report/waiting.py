@@ -31,7 +31,7 @@ def per_worker(findings: Findings) -> Figure | None:
     traces = [
         draw(group, table, aside) for (group, table), aside in zip(tables, dodges(len(tables)), strict=True)
     ]
-    ticks = {"dtick": 1} if most <= 32 else {}
+    ticks = {"range": [-0.6, most - 0.4], **({"dtick": 1} if most <= 32 else {})}
     layout = {
         "xaxis": axis(title, **(ticks if most <= MAX_DOTS else {"range": [0, 100]}), zeroline=False),
         "yaxis": axis("share of time waiting", tickformat=".0%", range=[0, _top(tables)]),
@@ -129,9 +129,9 @@ def _busiest(tables: list[tuple[Group, Columns]], count: int) -> Figure:
             best[name] = max(best.get(name, 0.0), mean)
     names = sorted(best, key=lambda name: (-best[name], name))[:MAX_LINKS][::-1]
     rows = list(range(len(names)))
-    idle = (0.0, 0.0)
+    absent = (np.nan, np.nan)
     traces = [
-        _link_dots(group, [shares[group.number].get(name, idle) for name in names], -aside)
+        _link_dots(group, [shares[group.number].get(name, absent) for name in names], -aside)
         for (group, _), aside in zip(tables, dodges(len(tables)), strict=True)
     ]
     title = (

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -102,6 +103,24 @@ def test_noise_has_no_winner(made: Made) -> None:
     assert verdict.headline.startswith("No clear winner: local (10.9 s) and sync (11 s)")
 
 
+def test_equal_variants_share_the_first_place(made: Made) -> None:
+    runs = [made(name, target_s=time) for name, time in (("a", 4.0), ("b", 4.02), ("c", 9.0))]
+    verdict = judge(gather(runs))
+    assert verdict.winner is None
+    assert verdict.headline == "No clear winner to accuracy 0.95: a and b are equal within 1 % (4 s)."
+
+
+def test_what_sets_variants_apart_is_told(made: Made) -> None:
+    runs = [made("sync"), made("local")]
+    changed = dict(runs[1].scenario)
+    changed["training"] = {"strategy": {"kind": "local_sgd", "h": 8}, "optimizer": {"kind": "sgd", "lr": 0.1}}
+    page = Page(report([runs[0], replace(runs[1], scenario=changed)]))
+    told = page.text.split("How the variants differ")[1]
+    assert "training.strategy.kind local_sgd, training.strategy.h 8" in told
+    assert "training.strategy.kind sync_sgd" in told
+    assert "optimizer.lr" not in told.split("Scenario of")[0]
+
+
 def test_who_never_reaches_the_target_cannot_win(made: Made) -> None:
     runs = [made("sync", seed, target_s=10.0 + seed) for seed in (1, 2)]
     runs += [made("fast", seed, target_s=None if seed == 2 else 1.0) for seed in (1, 2)]
@@ -143,6 +162,9 @@ def test_all_sections_are_there(
     study_at(tmp_path, workers=workers, steps=12, learns=learns)
     page = Page(report(store.find_runs(tmp_path)))
     expected = {"breakdown", "timeline", "waiting-map", "waiting", "links"}
+    if workers == 1:
+        expected -= {"waiting", "waiting-map"}
+        assert "No worker waits." in page.text
     if learns:
         expected |= {f"{metric}-{over}" for metric in ("loss", "accuracy") for over in ("time_s", "samples")}
     assert page.figures().keys() == expected
@@ -334,8 +356,8 @@ def test_a_browser_draws_every_chart_and_runs_no_name(
         [
             CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,6000", "--virtual-time-budget=8000",
-            "--dump-dom", f"file://{tmp_path / 'report.html'}",
+            f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,6000",
+            "--virtual-time-budget=8000", "--dump-dom", f"file://{tmp_path / 'report.html'}",
         ],
         capture_output=True, text=True, timeout=120, check=True,
     ).stdout  # fmt: skip
