@@ -129,11 +129,10 @@ def lay_under(t: float, stretches: Iterable[Stretch], record: Record, idle_name:
     stretches = sorted(stretches, key=lambda s: (s.began, s.end))
     hide(t, stretches, record)
     for name, began, end, size, peer in stretches:
-        if end > cursor:
-            start = max(began, cursor)
-            record(WAITING, cursor, start, idle_name, 0.0, -1, False)
-            record(COMMUNICATION, start, end, name, size if began >= t else 0.0, peer, False)
-            cursor = end
+        start = max(began, cursor) if end > cursor else cursor
+        record(WAITING, cursor, start, idle_name, 0.0, -1, False)
+        cursor = max(end, cursor)
+        record(COMMUNICATION, start, cursor, name, size if began >= t else 0.0, peer, False)
     return cursor
 
 

@@ -153,8 +153,8 @@ class Recorder:
         peer: int = -1,
         hidden: bool = False,
     ) -> None:
-        """Record one span of one worker; one of no length leaves no trace."""
-        if end > start:
+        """Record one span of one worker; of one without length only the bytes count."""
+        if end > start or size:
             self._spans.append(start, end, size, worker, step, peer, name, kind, hidden)
             if self._spans.count >= self._flush_at:
                 self._settle_spans()
@@ -252,7 +252,7 @@ class Recorder:
         if not block.hidden:
             self.seconds[block.kind] += block.end - block.start
         if block.kind == COMMUNICATION:
-            self.bytes_sent += np.where(block.end > block.start, block.size, 0.0)
+            self.bytes_sent += block.size
         if (block.end > block.start).any():
             self.last_end = max(self.last_end, float(block.end.max()))
         if self.level == "all":
@@ -358,7 +358,7 @@ class Recorder:
         rows["start"], rows["end"], rows["size"] = block.start, block.end, block.size
         rows["step"], rows["peer"], rows["name"] = block.step, -1, block.name
         rows["kind"], rows["hidden"] = block.kind, block.hidden
-        return rows[rows["end"] > rows["start"]]
+        return rows[(rows["end"] > rows["start"]) | (rows["size"] > 0)]
 
     def _steps_block_rows(self, block: _Steps) -> Rows:
         rows = np.zeros(self.workers, dtype=STEP)
@@ -376,6 +376,7 @@ class Recorder:
             return None
         parts = [self._block_rows(k) if isinstance(k, _Spans) else k for k in self._kept_spans]
         rows = np.concatenate(parts) if parts else np.zeros(0, dtype=SPAN)
+        rows = rows[rows["end"] > rows["start"]]
         rows = rows[np.lexsort((rows["end"], rows["start"], rows["worker"]))]
         return {
             "worker": rows["worker"],

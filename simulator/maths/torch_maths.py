@@ -38,6 +38,9 @@ class TorchMaths:
     def __init__(
         self, problem: Problem, n_workers: int, draws: Draws, value_bytes: float, dtype: str = "float32"
     ) -> None:
+        torch.set_num_threads(
+            1
+        )  # sums must not depend on the machine's cores, and small ones cost more on many
         self.batch = problem.batch_size(n_workers)
         self.train_samples = problem.train_size(n_workers)
         self.metrics = problem.metrics
