@@ -83,7 +83,8 @@ def _points(study: Study, sweep: Sweep) -> Iterator[InputError]:
         yield study.document.error(("sweep", "grid"), expected=expected, found=str(size), key=True)
         return
     wrong: dict[str, InputError] = {}
-    names = sweep.variants or [scenario.variant for scenario in study.scenarios]
+    known = [scenario.variant for scenario in study.scenarios]
+    names = [name for name in sweep.variants or known if name in known]
     for point in _looked_at(sweep):
         overrides = [_override(study, path, index) for path, index in point]
         for name in names:

@@ -21,7 +21,7 @@ from scenarios.schema import Scenario
 from scenarios.study import Beside
 from simulator.errors import InputError, InputErrors
 from simulator.validation import MISSING, did_you_mean, validate
-from simulator.yaml_source import Mark, Node, Path, parse, shown
+from simulator.yaml_source import Mark, Node, Path, dotted, parse, shown
 
 if TYPE_CHECKING:
     from scenarios.run import EngineKind, Outcome, Record
@@ -201,7 +201,7 @@ class _Loading:
         return node
 
     def _known_keys(self, node: Node) -> None:
-        wrong = []
+        wrong = list(self._lost_sets(node))
         for key, value in node.content.items():
             if key not in _KNOWN:
                 hint = did_you_mean(key, _KNOWN)
@@ -212,6 +212,16 @@ class _Loading:
             wrong.append(seeds.key.error("either seed or seeds", "both", "seeds"))
         if wrong:
             raise InputErrors(wrong)
+
+    def _lost_sets(self, node: Node) -> Iterator[InputError]:
+        """Overrides of variants that are not there."""
+        variants = node.get("variants")
+        known = list(variants.content) if variants and isinstance(variants.content, dict) else []
+        for path, value in self.sets:
+            if path[0] == "variants" and len(path) > 2 and path[1] not in known:
+                expected = f"one of the variants {', '.join(known)}" if known else "a file with variants"
+                hint = did_you_mean(path[1], known)
+                yield value.at.error(expected, repr(path[1]), dotted(path[:2]), hint)
 
     def _beside(self, node: Node) -> Beside:
         kept = {k: v for k, v in node.content.items() if k in Beside.model_fields}
