@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -215,7 +216,7 @@ def compare(
     if as_json:
         print_json(compared)
     else:
-        print_table(*comparison_table(compared), numbers_from=2)
+        print_table(*comparison_table(compared), numbers_from=2, spare=[7, 6, 3, 5])
 
 
 @app.command
@@ -300,6 +301,9 @@ def replay(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names in letters that the terminal has not
     sys.exit(status(list(sys.argv[1:] if arguments is None else arguments)))
 
 

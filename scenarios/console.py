@@ -6,7 +6,8 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from scenarios.words import factor, nbytes, number, percent, plural, seconds
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
+    from scenarios.report.gather import Findings, Group
     from scenarios.run import Outcome
     from scenarios.schema import Scenario
     from scenarios.store import Run
@@ -44,23 +46,48 @@ def console(file: TextIO | None = None) -> Console:
 
 def print_json(value: Any) -> None:
     """One JSON object on standard output."""
-    sys.stdout.write(json.dumps(value, allow_nan=False, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(value, allow_nan=False) + "\n")
 
 
-def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers_from: int = 1) -> None:
-    """A table on standard output; columns from `numbers_from` on are set to the right."""
+def print_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], numbers_from: int = 1, spare: Sequence[int] = ()
+) -> None:
+    """A table on standard output.
+
+    Args:
+        head: names of the columns.
+        rows: their cells.
+        numbers_from: columns from this one on are set to the right.
+        spare: columns to leave out where the terminal is narrow, the first one first.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for place, name in enumerate(head):
-        table.add_column(
-            Text(clean(name)), justify="right" if place >= numbers_from else "left", overflow="fold"
-        )
+    out = console()
+    kept = fitting([head, *rows], out.width, spare)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for place in kept:
+        side: Literal["right", "left"] = "right" if place >= numbers_from else "left"
+        table.add_column(Text(clean(head[place])), justify=side, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(clean(cell)) for cell in row))
-    console().print(table)
+        table.add_row(*(Text(clean(row[place])) for place in kept))
+    out.print(table)
+
+
+def fitting(rows: Sequence[Sequence[str]], width: int, spare: Sequence[int]) -> list[int]:
+    """The columns that fit into `width` letters when those of `spare` are left out one after the other.
+
+    >>> fitting([["variant", "loss", "bytes"], ["sync", "0.1", "44 MB"]], 18, [2, 1])
+    [0, 1]
+    """
+    widths = [max(len(row[place]) for row in rows) + 3 for place in range(len(rows[0]))]
+    kept = list(range(len(widths)))
+    for place in spare:
+        if sum(widths[one] for one in kept) - 3 <= width:
+            break
+        kept.remove(place)
+    return kept
 
 
 def say(text: str) -> None:
@@ -130,8 +157,8 @@ def print_outcome(outcome: Outcome, again: int) -> None:
 
     findings = gather(outcome.runs)
     verdict = judge(findings)
-    print_table(*summary_table(outcome))
-    say(verdict.headline)
+    print_summary(findings)
+    say(f"\n{verdict.headline}")
     if verdict.rest:
         say(verdict.rest)
     for said in counts(findings):
@@ -142,35 +169,55 @@ def print_outcome(outcome: Outcome, again: int) -> None:
         say(f"{report if report.exists() else outcome.root}{used}")
 
 
-SUMMARY: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
-    ("to target", "time_to_target_s", lambda value: seconds(value, "never")),
-    ("loss", "final_loss", number),
-    ("accuracy", "final_accuracy", percent),
-    ("samples/s", "samples_per_s", number),
-    ("step", "step_time_s.mean", seconds),
-    ("compute", "compute_fraction", percent),
-    ("comm.", "exposed_communication_fraction", percent),
-    ("waiting", "waiting_fraction", percent),
-    ("staleness", "staleness_mean", number),
-    ("sent", "bytes_sent", nbytes),
-    ("simulated", "simulated_s", seconds),
+@dataclass(frozen=True)
+class _Shown:
+    """A column of the table at the end of a run; those of the highest rank are left out first."""
+
+    title: str
+    key: str
+    write: Callable[[float | None], str]
+    rank: int
+
+
+SUMMARY = (
+    _Shown("to target", "time_to_target_s", lambda value: seconds(value, "never"), 0),
+    _Shown("loss", "final_loss", number, 4),
+    _Shown("accuracy", "final_accuracy", percent, 5),
+    _Shown("samples/s", "samples_per_s", number, 2),
+    _Shown("step", "step_time_s.mean", seconds, 3),
+    _Shown("compute", "compute_fraction", percent, 6),
+    _Shown("comm.", "exposed_communication_fraction", percent, 7),
+    _Shown("waiting", "waiting_fraction", percent, 1),
+    _Shown("staleness", "staleness_mean", number, 8),
+    _Shown("sent", "bytes_sent", nbytes, 10),
+    _Shown("simulated", "simulated_s", seconds, 9),
 )
 
 
-def summary_table(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
-    """Head and rows of the table at the end of a run."""
-    from scenarios.compare import has_target, pick
+def print_summary(findings: Findings) -> None:
+    """The table at the end of a run: a row a variant, means over its seeds."""
+    from scenarios.compare import pick
 
-    target = has_target(outcome.runs)
-    there = {key for _, key, _ in SUMMARY if any(pick(run.summary, key) is not None for run in outcome.runs)}
-    if target:
+    runs = findings.runs
+    there = {one.key for one in SUMMARY if any(pick(run.summary, one.key) is not None for run in runs)}
+    if findings.target:
         there.add("time_to_target_s")
-    shown = [column for column in SUMMARY if column[1] in there]
+    shown = [one for one in SUMMARY if one.key in there]
     rows = [
-        [run.variant, str(run.seed), *(write(pick(run.summary, key)) for _, key, write in shown)]
-        for run in outcome.runs
+        [group.variant, str(len(group.runs)), *(_mean(group, one) for one in shown)]
+        for group in findings.groups
     ]
-    return ["variant", "seed", *(title for title, _, _ in shown)], rows
+    ranked = sorted(range(len(shown)), key=lambda place: -shown[place].rank)
+    head = ["variant", "seeds", *(one.title for one in shown)]
+    print_table(head, rows, spare=[place + 2 for place in ranked])
+
+
+def _mean(group: Group, one: _Shown) -> str:
+    from scenarios.compare import pick
+
+    mean = group.mean(one.key)
+    reached = sum(pick(run.summary, one.key) is not None for run in group.runs)
+    return f"{reached} of {len(group.runs)}" if mean is None and reached else one.write(mean)
 
 
 def comparison_table(compared: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:

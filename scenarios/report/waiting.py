@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice, zip_longest
 from typing import Any
 
 import numpy as np
@@ -123,11 +124,7 @@ def links(findings: Findings) -> list[Figure]:
 
 def _busiest(tables: list[tuple[Group, Columns]], count: int) -> Figure:
     shares = {group.number: _utilisation(table) for group, table in tables}
-    best: dict[str, float] = {}
-    for share in shares.values():
-        for name, (mean, _) in share.items():
-            best[name] = max(best.get(name, 0.0), mean)
-    names = sorted(best, key=lambda name: (-best[name], name))[:MAX_LINKS][::-1]
+    names = _chosen_links(list(shares.values()))[::-1]
     rows = list(range(len(names)))
     absent = (np.nan, np.nan)
     traces = [
@@ -137,7 +134,7 @@ def _busiest(tables: list[tuple[Group, Columns]], count: int) -> Figure:
     title = (
         "mean utilisation" if count <= MAX_LINKS else f"mean utilisation, busiest {len(names)} of {count:,}"
     )
-    top = min(1.02, max(0.02, 1.08 * max(best.values())))
+    top = min(1.02, max(0.02, 1.08 * max(mean for share in shares.values() for mean, _ in share.values())))
     labels = {"tickvals": rows, "ticktext": [plain(name, 34) for name in names]}
     layout = {
         "xaxis": axis(title, range=[0, top], tickformat=".0%" if top > 0.1 else ".1%"),
@@ -146,6 +143,14 @@ def _busiest(tables: list[tuple[Group, Columns]], count: int) -> Figure:
     }
     alt = f"Mean utilisation per link and variant; busiest {names[-1]}"
     return Figure("links", traces, layout, 120 + 22 * len(names), alt)
+
+
+def _chosen_links(shares: list[dict[str, tuple[float, float]]]) -> list[str]:
+    """The busiest links of each variant by turns (clusters may differ), busiest first."""
+    ranked = [sorted(share, key=lambda name: -share[name][0]) for share in shares]
+    turns = (name for names in zip_longest(*ranked) for name in names if name is not None)
+    chosen = list(islice(dict.fromkeys(turns), MAX_LINKS))
+    return sorted(chosen, key=lambda name: -max(share.get(name, (0.0, 0.0))[0] for share in shares))
 
 
 def _utilisation(table: Columns) -> dict[str, tuple[float, float]]:
