@@ -285,6 +285,16 @@ class Cohort(LoneVerbs):
             )
         return at
 
+    def _be_in_time(self) -> None:
+        """See that nobody has looked at workers that had left a collective while others had not.
+
+        Raises:
+            CohortError: evaluations, or samples to stop at, may have been missed.
+        """
+        engine = self._engine
+        if self.t.min() < engine.clock.now and (engine.observer or engine.job.stop.samples is not None):
+            raise CohortError("all_mean", "workers leave it at different times, and are looked at in between")
+
     def _left(self, line: Line, call: Call, arrivals: FloatArray) -> None:
         """All have been through a collective."""
         name = self._engine.recorder.name("all_reduce")
@@ -294,6 +304,7 @@ class Cohort(LoneVerbs):
             line.done.append(done)
         else:
             self._communicated(done)
+            self._be_in_time()
             self._round_ends()
 
     def start(self, step: Step[T]) -> Handle[T]:
@@ -318,6 +329,7 @@ class Cohort(LoneVerbs):
         self._joining = ()
         stretches = [done for handle in handles for done in _beside(handle).done]
         self._here = self.t = self._lay_under(stretches)
+        self._be_in_time()
         if stretches:
             self._round_ends()
         return values
@@ -331,6 +343,13 @@ class Cohort(LoneVerbs):
         self._end_by_samples(ahead)
         while (time := self._next_look()) < min(ahead, engine.time_limit):
             yield engine.clock.at(time, priority=OBSERVE + 2)
+
+    def finish(self) -> Proc[None]:
+        """All steps have been taken: wait until the clock has been at the end of the last."""
+        self._end_by_samples(FOREVER)
+        end = float(self.t.max())
+        if end > self._engine.clock.now:
+            yield self._engine.clock.at(end)
 
     def _next_look(self) -> float:
         observer = self._engine.observer

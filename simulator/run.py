@@ -5,8 +5,6 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any, Literal
 
-import numpy as np
-
 from simulator.clock import Clock
 from simulator.cohort import Cohort
 from simulator.engine import Engine, Progress
@@ -90,7 +88,5 @@ def _cohort_life(engine: Engine, cohort: Cohort) -> Proc[None]:
     worker: Any = cohort
     yield from engine.job.strategy.worker(worker)
     cohort.use_steps()
-    end = float(np.max(cohort.t))
-    if end > engine.clock.now:
-        yield engine.clock.at(end)
+    yield from cohort.finish()
     engine.worker_finished(engine.size)
