@@ -355,3 +355,29 @@ def test_results_from_python(file: Path) -> None:
     assert single.summary["variant"] == "sync"
     assert "variant" not in single.steps.columns
     assert (file.parent / "single" / "manifest.json").exists()
+
+
+def test_replay_writes_when_each_flow_finishes(file: Path, paceline: Call) -> None:
+    here = file.parent
+    (here / "links.csv").write_text("link,bandwidth_bytes_per_s,latency_s\nl,100.0,0.5\n")
+    (here / "routes.csv").write_text("flow,hop,link\na,0,l\nb,0,l\n")
+    (here / "flows.csv").write_text("flow,src,dst,size_bytes,start_s\na,x,y,100,0\nb,x,y,300,0\n")
+    tables = ["--links", "links.csv", "--routes", "routes.csv", "--flows", "flows.csv"]
+    said = paceline("replay", *tables, "--out", "finish.csv", "--json")
+    assert said.code == 0, said.err
+    assert said.json == {"flows": 2, "out": "finish.csv", "last_finish_s": pytest.approx(4.5)}
+    rows = (here / "finish.csv").read_text().split()
+    assert rows[0] == "flow,finish_s"
+    assert [float(row.split(",")[1]) for row in rows[1:]] == [pytest.approx(2.5), pytest.approx(4.5)]
+    assert "2 flows" in paceline("replay", *tables, "--out", "finish.csv").out
+    (here / "flows.csv").write_text("flow,src,dst,size_bytes,start_s\na,x,y,-1,0\n")
+    wrong = paceline("replay", *tables, "--out", "finish.csv")
+    assert wrong.code == 2
+    assert wrong.err.startswith("flows.csv:2:")
+
+
+def test_the_schema_describes_scenario_files(file: Path, paceline: Call) -> None:
+    schema = paceline("schema").json
+    assert {"cluster", "training", "stop", "variants"} <= schema["properties"].keys()
+    assert paceline("schema", "--out", "s.json").code == 0
+    assert json.loads((file.parent / "s.json").read_text()) == schema
