@@ -152,7 +152,7 @@ def _links(engine: Engine, simulated: float) -> Columns:
         "bandwidth_bytes_per_s": fabric.bandwidth,
         "latency_s": fabric.latency,
         "bytes": carried,
-        "busy_s": np.zeros(fabric.links),
+        "busy_s": network.busy_seconds(),
         "utilisation": carried / capacity,
-        "utilisation_peak": np.zeros(fabric.links),
+        "utilisation_peak": network.peak_utilisation(),
     }
