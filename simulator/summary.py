@@ -26,6 +26,7 @@ def result_of(engine: Engine, cut: float) -> Result:
     quality = _quality(engine)
     simulated = recorder.close(cut)
     recorder.idle()
+    engine.network.check_laws()
     shares = _shares(recorder, simulated)
     summary = _times(engine, simulated, shares) | _traffic(engine) | quality
     summary |= _worth(engine, simulated, summary["samples_costed"])
@@ -152,7 +153,7 @@ def _links(engine: Engine, simulated: float) -> Columns:
         "bandwidth_bytes_per_s": fabric.bandwidth,
         "latency_s": fabric.latency,
         "bytes": carried,
-        "busy_s": network.busy_seconds(),
+        "busy_s": network.busy_seconds,
         "utilisation": carried / capacity,
-        "utilisation_peak": network.peak_utilisation(),
+        "utilisation_peak": network.peak_utilisation,
     }
