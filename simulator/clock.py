@@ -16,8 +16,9 @@ from simpy.core import EmptySchedule
 from simpy.events import NORMAL, Event
 
 AFTER_ALL = 2  # behind SimPy's URGENT (0) and NORMAL (1): collects what happens within one instant
-LAST = 3  # behind those too: the network solves once an instant
-OBSERVE = 4  # evaluations: they see everything that has happened at or before their time
+SERVE = 3  # behind those: a server answers when it has applied all that came
+LAST = 4  # behind those too: the network solves once an instant
+OBSERVE = 5  # evaluations: they see everything that has happened at or before their time
 
 
 class Clock(simpy.Environment):

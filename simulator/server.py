@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from simpy.events import Event
 
-from simulator.clock import AFTER_ALL
+from simulator.clock import AFTER_ALL, SERVE
 from simulator.line import Line
 from simulator.process import Proc, verb
 from simulator.values import Vector
@@ -212,7 +212,7 @@ class Server:
         # At the end of the instant: who comes at one instant is served by rank, not by the order of the heap.
         if not self._dispatching:
             self._dispatching = True
-            self.clock.end_of_instant(self._dispatch)
+            self.clock.end_of_instant(self._dispatch, SERVE)
 
     def _dispatch(self) -> None:
         self._dispatching = False

@@ -39,7 +39,7 @@ def result_of(engine: Engine, cut: float) -> Result:
     return Result(
         summary=summary,
         workers=_workers(engine, shares),
-        links=_links(engine, simulated),
+        links=_links(engine, cut),
         curve=engine.observer.curve() if engine.observer else None,
         steps=recorder.step_table(),
         spans=recorder.span_table(),
@@ -142,10 +142,11 @@ def _workers(engine: Engine, shares: FloatArray) -> Columns:
     }
 
 
-def _links(engine: Engine, simulated: float) -> Columns:
+def _links(engine: Engine, cut: float) -> Columns:
+    """What links carried until the cut, seconds, which may lie behind the last finished span."""
     fabric, network = engine.job.fabric, engine.network
     carried = network.link_bytes
-    capacity = fabric.bandwidth * simulated if simulated else np.full(fabric.links, np.inf)
+    capacity = fabric.bandwidth * cut if cut else np.full(fabric.links, np.inf)
     return {
         "link": np.array(fabric.link_names),
         "src": Coded(fabric.tail, fabric.node_names),
