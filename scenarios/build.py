@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from calibration import operations as models
-from calibration import profiles
+from scenarios.machines import fabric_of, profile_of, workers_of
 from scenarios.planning import StepWorkload
 from scenarios.schema import Scenario
 from simulator.cost import StepTime, optimizer_seconds
 from simulator.devices import ConstantDevice, DeviceProfile
 from simulator.engine import Progress
 from simulator.errors import InputError
-from simulator.fabric import Fabric, FloatArray
+from simulator.fabric import FloatArray
 from simulator.job import Job, Stop, Target
 from simulator.maths import Maths
 from simulator.maths.ghost import GhostMaths
@@ -54,9 +54,9 @@ def job_of(scenario: Scenario, record: RecordLevel = "all") -> Job:
     training = scenario.training
     if training is None:
         raise InputError("a training strategy", field="training", hint="for example kind: sync_sgd")
-    find = partial(_profile, scenario)
+    find = partial(profile_of, scenario)
     fabric = fabric_of(scenario)
-    workers = Workers.of(fabric, scenario.cluster.placement.place(fabric, scenario.seed))
+    workers = workers_of(scenario, fabric)
     n = len(workers.profile)
     workload = workload_of(scenario, n)
     costs = _per_worker(workers, lambda name: workload.step(find(name)))
@@ -99,13 +99,6 @@ def job_of(scenario: Scenario, record: RecordLevel = "all") -> Job:
     )
 
 
-def fabric_of(scenario: Scenario) -> Fabric:
-    """The scenario's network, with the server's own host if the method needs one."""
-    has_server = scenario.training is not None and scenario.training.strategy.has_server
-    extra = scenario.cluster.placement.extra_hosts if has_server else 0
-    return scenario.cluster.topology.build(partial(_nvlink, scenario), extra_hosts=extra, seed=scenario.seed)
-
-
 def workload_of(scenario: Scenario, n: int) -> Workload:
     """What a gradient costs: the workload named, else the problem's own model."""
     workload, problem = scenario.workload, scenario.problem
@@ -118,14 +111,11 @@ def workload_of(scenario: Scenario, n: int) -> Workload:
     return Workload.of_layers(problem.name, problem.layers(), problem.batch_size(n))
 
 
-def _profile(scenario: Scenario, name: str) -> Device:
-    own = scenario.profiles.get(name)
-    return own if own is not None else profiles.load(name)
-
-
-def _nvlink(scenario: Scenario, name: str) -> Any:
-    found = _profile(scenario, name)
-    return found.nvlink if isinstance(found, DeviceProfile) else None
+def gradient_seconds(scenario: Scenario) -> float:
+    """How long an undisturbed gradient of worker 0 takes."""
+    workers = workers_of(scenario, fabric_of(scenario))
+    workload = workload_of(scenario, len(workers.profile))
+    return workload.step(profile_of(scenario, workers.profile[0])).total
 
 
 def _per_worker(workers: Workers, make: Callable[[str], StepTime]) -> list[StepTime]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from calibration import operations
 from scenarios.beside import beside
+from scenarios.build import gradient_seconds
 from scenarios.later import LaterMethod
 from scenarios.loading import Study
 from scenarios.machines import fabric_of, profile_of, workers_of
@@ -40,7 +41,16 @@ def resolve(study: Study) -> Study:
     wrong += unused(study.scenarios, study.nodes)
     if wrong:
         raise InputErrors(list({str(one): one for one in wrong}.values()))
-    return replace(study, scenarios=tuple(pruned(scenario) for scenario in study.scenarios))
+    return replace(study, scenarios=tuple(_looked_at(pruned(scenario)) for scenario in study.scenarios))
+
+
+def _looked_at(scenario: Scenario) -> Scenario:
+    """Whoever has a target looks for it: 200 times within `stop.time`, else after every ten gradients."""
+    stop, evaluate = scenario.stop, scenario.evaluate
+    if stop.target is None or evaluate.every is not None:
+        return scenario
+    every = stop.time / 200 if stop.time else 10 * gradient_seconds(scenario)
+    return scenario.model_copy(update={"evaluate": evaluate.model_copy(update={"every": every})})
 
 
 def unsupported(study: Study) -> list[InputError]:

@@ -121,7 +121,9 @@ class NetworkSpec(Spec):
 class Evaluate(Spec):
     """When the loss is measured; free of simulated time. Without a problem nothing is measured."""
 
-    every: PositiveSeconds | None = Field(None, description="simulated; by default at start and end only")
+    every: PositiveSeconds | None = Field(
+        None, description="simulated; by default at start and end, with a target 200 times within `stop.time`"
+    )
     split: Literal["test", "train"] = "test"
 
 
