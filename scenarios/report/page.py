@@ -31,7 +31,8 @@ def page(title: str, body: str, figures: Sequence[Figure]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{text(title)}</title>\n<style>\n{css}</style>\n</head>\n"
     )
-    return f"{head}<body>\n<main>\n{body}\n</main>\n{_scripts(figures)}</body>\n</html>\n"
+    without = '<noscript><p class="note">The charts need JavaScript; the tables do not.</p></noscript>'
+    return f"{head}<body>\n<main>\n{without}\n{body}\n</main>\n{_scripts(figures)}</body>\n</html>\n"
 
 
 def _scripts(figures: Sequence[Figure]) -> str:

@@ -191,7 +191,7 @@ def waiting_map(findings: Findings, lanes: list[Lane]) -> Figure | None:
     layout["coloraxis"] = {
         "cmin": 0, "cmax": 1, "colorscale": [[0, "var(--heat0)"], [0.5, "var(--heat1)"], [1, "var(--heat2)"]],
         "colorbar": {"title": {"text": "waiting", "side": "top"}, "tickformat": ".0%", "thickness": 12,
-                     "outlinewidth": 0},
+                     "outlinewidth": 0, "len": 0.7, "y": 0, "yanchor": "bottom"},
     }  # fmt: skip
     layout["annotations"] = [
         _lane_title_map(lane, domain) for lane, domain in zip(lanes, domains, strict=True)
