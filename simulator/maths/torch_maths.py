@@ -107,11 +107,7 @@ class TorchMaths:
         data = _tensor(x)
         if data.dim() == 1:
             return Dense(data, x.nbytes)
-        rows = data.unbind()
-        return Dense(
-            _mean(rows if keep is None else [row for row, kept in zip(rows, keep, strict=True) if kept]),
-            x.nbytes,
-        )
+        return Dense(_mean(data if keep is None else data[torch.from_numpy(keep)]), x.nbytes)
 
     def concat(self, parts: Sequence[Vector]) -> Dense:
         """See `Maths`. Parts that are the same objects as at the last call give the same object."""
@@ -137,7 +133,10 @@ class TorchMaths:
 
     def evaluate_each(self, values: Sequence[Vector] | Vector, split: str) -> Evaluation:
         """See `Maths`."""
-        told = [self._task.evaluate(model, split) for model in _rows(values)]
+        models = _rows(values)
+        once = {id(model): model for model in models}
+        known = {key: self._task.evaluate(model, split) for key, model in once.items()}
+        told = [known[id(model)] for model in models]
         right = [one.accuracy for one in told if one.accuracy is not None]
         loss = float(np.mean([one.loss for one in told]))
         return Evaluation(loss, float(np.mean(right)) if right else None)
@@ -164,12 +163,29 @@ def _rows(values: Sequence[Vector] | Vector) -> Sequence[Tensor]:
     return [_tensor(value) for value in values]
 
 
-def _mean(rows: Sequence[Tensor], weights: Sequence[float] | None = None) -> Tensor:
-    """Mean of tensors of one shape in the order given."""
+def _mean(rows: Sequence[Tensor] | Tensor, weights: Sequence[float] | None = None) -> Tensor:
+    """Mean of tensors of one shape, added up in the order given."""
     first = rows[0]
     if all(row is first or torch.equal(row, first) for row in rows):
         return first
-    total = first.clone() if weights is None else first * weights[0]
-    for number in range(1, len(rows)):
-        total.add_(rows[number] if weights is None else rows[number] * weights[number])
+    total = _sum(rows, weights)
     return total.div_(len(rows) if weights is None else sum(weights))
+
+
+def _sum(rows: Sequence[Tensor] | Tensor, weights: Sequence[float] | None) -> Tensor:
+    """Sum in order: NumPy adds row after row (torch does not), except where rows are single numbers."""
+    total: Tensor | None = None
+    for begin in range(0, len(rows), CHUNK):
+        chunk = rows[begin : begin + CHUNK]
+        some = chunk if isinstance(chunk, Tensor) else torch.stack(list(chunk))
+        if weights is not None:
+            factors = torch.tensor(weights[begin : begin + CHUNK], dtype=some.dtype)
+            some = some * factors.view(-1, *[1] * (some.dim() - 1))
+        if total is not None:
+            some = torch.cat([total.unsqueeze(0), some])
+        numbers = some.numpy()
+        total = torch.from_numpy(
+            np.add.reduce(numbers, 0) if some[0].numel() > 1 else np.cumsum(numbers, 0)[-1]
+        )
+    assert total is not None, "a mean of nothing"
+    return total

@@ -163,15 +163,25 @@ def test_a_mean_is_the_mean_in_rank_order() -> None:
     assert torch.allclose(m.mean(values, weights).data.double(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_cohort_and_process_means_have_the_same_bits() -> None:
-    rows = torch.randn(37, 101, generator=torch.Generator().manual_seed(1))
+@pytest.mark.parametrize("n", [2, 3, 9, 37, 64, 65, 200])
+@pytest.mark.parametrize("d", [1, 2, 3, 16, 101])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cohort_and_process_means_have_the_same_bits(n: int, d: int, weighted: bool) -> None:
+    rows = torch.randn(n, d + 5, generator=torch.Generator().manual_seed(1))[:, :d]
     values, cohort, m = [Dense(row.clone(), 1.0) for row in rows], Dense(rows, 1.0), maths()
-    keep = np.arange(37) % 3 > 0
-    assert torch.equal(m.mean(values).data, m.cohort_mean(cohort).data)
-    kept = [value for value, kept in zip(values, keep, strict=True) if kept]
-    assert torch.equal(m.mean(kept).data, m.cohort_mean(cohort, keep).data)
-    halves = [m.mean([v.split((0.3, 0.7))[part] for v in values]) for part in (0, 1)]
-    assert torch.equal(m.concat(halves).data, m.mean(values).data)
+    weights = [0.1 + worker % 3 for worker in range(n)] if weighted else None
+    mean = m.mean(values, weights).data
+    total = values[0].data * (weights[0] if weights else 1.0)
+    for worker in range(1, n):
+        total = total + values[worker].data * (weights[worker] if weights else 1.0)
+    assert torch.equal(mean, total / (sum(weights) if weights else n))
+    if weights is None:
+        assert torch.equal(mean, m.cohort_mean(cohort).data)
+        keep = np.arange(n) % 3 > 0
+        kept = [value for value, kept in zip(values, keep, strict=True) if kept]
+        assert torch.equal(m.mean(kept).data, m.cohort_mean(cohort, keep).data)
+    halves = [m.mean([v.split((0.3, 0.7))[part] for v in values], weights) for part in (0, 1)]
+    assert torch.equal(m.concat(halves).data, mean)
 
 
 def test_the_mean_of_equal_models_is_the_model() -> None:
