@@ -67,7 +67,7 @@ class TorchMaths:
         """See `Maths`."""
         data = _tensor(x)
         models = [data] * self.n_workers if data.dim() == 1 else list(data.unbind())
-        samples = [self._batches.one(worker, draw) for worker in range(self.n_workers)]
+        samples = self._batches.all(draw, self.n_workers)
         slopes: list[Tensor] = [data] * self.n_workers
         for chunk in chunks([len(one) for one in samples], CHUNK):
             chosen = np.stack([samples[worker] for worker in chunk])
@@ -166,7 +166,7 @@ def _rows(values: Sequence[Vector] | Vector) -> Sequence[Tensor]:
 def _mean(rows: Sequence[Tensor] | Tensor, weights: Sequence[float] | None = None) -> Tensor:
     """Mean of tensors of one shape, added up in the order given."""
     first = rows[0]
-    if all(row is first or torch.equal(row, first) for row in rows):
+    if all(rows[i] is first or torch.equal(rows[i], first) for i in range(1, len(rows))):
         return first
     total = _sum(rows, weights)
     return total.div_(len(rows) if weights is None else sum(weights))

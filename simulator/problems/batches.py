@@ -32,6 +32,10 @@ class Batches(ABC):
     def one(self, worker: int, draw: int) -> IntArray:
         """Samples of one gradient, shape (batch,)."""
 
+    def all(self, draw: int, n_workers: int) -> list[IntArray]:
+        """Samples of gradient `draw` of every worker."""
+        return [self.one(worker, draw) for worker in range(n_workers)]
+
 
 class _Orders:
     """Random orders of m samples, addressed by (purpose, epoch); the latest used are kept."""
@@ -81,6 +85,12 @@ class Dealt(Batches):
         """Block draw n + worker of the stream."""
         block = draw * self._n + worker
         return self._orders.stream("batch", block * self._batch, self._batch, self._samples)
+
+    def all(self, draw: int, n_workers: int) -> list[IntArray]:
+        """The stream's next n blocks."""
+        count = n_workers * self._batch
+        blocks = self._orders.stream("batch", draw * count, count, self._samples)
+        return list(blocks.reshape(n_workers, self._batch))
 
 
 @final

@@ -25,7 +25,7 @@ from simulator.problems.digits import digits
 from simulator.run import EngineKind, run
 from simulator.streams import Draws
 
-WORKERS, BATCH, STEPS, TURNS = 64, 32, 40, 9
+WORKERS, BATCH, STEPS, TURNS = 64, 32, 100, 5
 CLUSTER = (
     f"cluster={{topology: {{kind: star, hosts: {WORKERS}, link: {{bandwidth: 25 Gbit/s, latency: 2 us}}, "
     f"host: {{kind: cpu_only, devices: {{profile: p100_sxm2, count: 1, class: gpu}}}}}}, "

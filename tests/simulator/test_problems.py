@@ -273,6 +273,8 @@ def test_batches_are_a_function_of_the_address(split: Split) -> None:
     one = {address: forward.one(*address) for address in addresses}
     other = {address: backward.one(*address) for address in reversed(addresses)}
     assert all(len(one[a]) == 100 and np.array_equal(one[a], other[a]) for a in addresses)
+    for draw in (0, 50):
+        assert all(np.array_equal(b, forward.one(w, draw)) for w, b in enumerate(backward.all(draw, 30)))
 
 
 def test_full_batches_are_the_share() -> None:
