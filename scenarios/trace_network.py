@@ -41,7 +41,6 @@ class Messages:
         rows: those shown, row numbers of the table.
         begin, end: nanoseconds, of all transfers.
         src, dst: as in the table, of all transfers.
-        shown: workers that have a track.
         hosts: process id of each worker's host.
     """
 
@@ -51,7 +50,6 @@ class Messages:
     end: IntArray
     src: IntArray
     dst: IntArray
-    shown: IntArray
     hosts: IntArray
 
     @classmethod
@@ -62,7 +60,7 @@ class Messages:
         known = np.append(shown, np.unique(np.maximum(src, dst)[np.maximum(src, dst) >= len(hosts)]))
         rows = np.flatnonzero((end <= until) & ((src < 0) | (np.isin(src, known) & np.isin(dst, known))))
         rows = rows[np.argsort(begin[rows], kind="stable")][:MAX_TRANSFERS]
-        return cls(table, rows, begin, end, src, dst, shown, hosts)
+        return cls(table, rows, begin, end, src, dst, hosts)
 
     def events(self) -> Iterator[str]:
         """Slices and arrows."""
