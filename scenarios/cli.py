@@ -328,9 +328,8 @@ def status(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        return _failed(
-            130, "interrupted; finished runs are kept", {"error": {"hint": "interrupted"}}, as_json
-        )
+        told = InputError("", "interrupted", hint="finished runs are kept")
+        return _failed(130, "interrupted; finished runs are kept", told.as_json(), as_json)
     except Exception as error:
         if os.environ.get("PACELINE_TRACEBACK"):
             raise
