@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, final
 
-import numpy as np
 from pydantic import Field, PositiveInt
 
 from simulator.fabric import FloatArray
-from simulator.problems.base import Block, DataProblem, Layer, uniform_start
-from simulator.problems.digits import CLASSES, TRAIN, digits
+from simulator.problems.base import Block, Layer, uniform_start
+from simulator.problems.digits import CLASSES, Digits
 from simulator.streams import Draws
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ SIDE, KERNEL = 8, 9  # pixels a side; entries of a 3 x 3 kernel
 
 
 @final
-class DigitsCnn(DataProblem):
+class DigitsCnn(Digits):
     """Two 3 x 3 convolutions (the second halves the image), group normalisation, ReLU, one dense layer.
 
     Normalisation is over groups of channels (Wu and He, "Group normalization", 2018), so that a sample's
@@ -30,11 +29,6 @@ class DigitsCnn(DataProblem):
 
     kind: Literal["digits_cnn"] = "digits_cnn"
     channels: PositiveInt = Field(8, multiple_of=2, description="channels of the first convolution")
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """Loss and accuracy."""
-        return ("loss", "accuracy")
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -51,15 +45,6 @@ class DigitsCnn(DataProblem):
     def parameters(self) -> int:
         """All blocks' entries."""
         return sum(block.size for block in self.blocks)
-
-    @property
-    def samples(self) -> int:
-        """Training images."""
-        return TRAIN
-
-    def labels(self) -> np.ndarray:
-        """The digits."""
-        return digits().train_labels
 
     def layers(self) -> tuple[Layer, ...]:
         """Convolutions with their normalisation and ReLU, and the dense layer."""
@@ -80,7 +65,7 @@ class DigitsCnn(DataProblem):
         from simulator.maths.digits_cnn import logits
         from simulator.maths.looped import Looped
 
-        data = digits()
+        data = self.images()
         images = data._replace(train=data.train.reshape(-1, 1, 8, 8), test=data.test.reshape(-1, 1, 8, 8))
         return Looped([block.shape for block in self.blocks], logits, images, dtype)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, final
 
-import numpy as np
 from pydantic import Field, PositiveInt
 
 from simulator.fabric import FloatArray
-from simulator.problems.base import Block, DataProblem, Layer, dense_layers, uniform_start
-from simulator.problems.digits import CLASSES, PIXELS, TRAIN, digits
+from simulator.problems.base import Block, Layer, dense_layers, uniform_start
+from simulator.problems.digits import CLASSES, PIXELS, Digits
 from simulator.streams import Draws
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ __all__ = ["DigitsMlp", "dense_blocks"]
 
 
 @final
-class DigitsMlp(DataProblem):
+class DigitsMlp(Digits):
     """Dense layers with ReLU between them and cross-entropy at the end, on 8 x 8 digits."""
 
     kind: Literal["digits_mlp"] = "digits_mlp"
@@ -32,23 +31,9 @@ class DigitsMlp(DataProblem):
         return (PIXELS, *self.hidden, CLASSES)
 
     @property
-    def metrics(self) -> tuple[str, ...]:
-        """Loss and accuracy."""
-        return ("loss", "accuracy")
-
-    @property
     def parameters(self) -> int:
         """Weights and biases."""
         return sum(block.size for block in dense_blocks(self.sizes))
-
-    @property
-    def samples(self) -> int:
-        """Training images."""
-        return TRAIN
-
-    def labels(self) -> np.ndarray:
-        """The digits."""
-        return digits().train_labels
 
     def layers(self) -> tuple[Layer, ...]:
         """Dense layers and ReLUs."""
@@ -62,7 +47,7 @@ class DigitsMlp(DataProblem):
         """Stacked matrix products."""
         from simulator.maths.dense_net import DenseNet
 
-        return DenseNet(self.sizes, digits(), dtype)
+        return DenseNet(self.sizes, self.images(), dtype)
 
 
 def dense_blocks(sizes: tuple[int, ...]) -> tuple[Block, ...]:

@@ -287,8 +287,10 @@ def test_full_batches_are_the_share() -> None:
     assert np.array_equal(together, np.arange(100))
 
 
-def test_the_mean_of_equal_shards_full_gradients_is_the_full_gradient() -> None:
-    problem = LeastSquares(n_samples=400, batch="full")
+@pytest.mark.parametrize(
+    "problem", [LeastSquares(n_samples=400, batch="full"), DigitsMlp(n_samples=1400, batch="full")], ids=repr
+)
+def test_the_mean_of_equal_shards_full_gradients_is_the_full_gradient(problem: DataProblem) -> None:
     many, one = maths(problem, n=8), maths(problem, n=1)
     x = many.initial() + 0.3
     mean, whole = many.cohort_mean(many.gradients(x, 0)).data, one.gradient(x, 0, 0).data
