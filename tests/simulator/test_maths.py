@@ -265,7 +265,8 @@ def test_ghosts_answer_all_that_torch_does() -> None:
     assert {v.nbytes for v in (x, g, m.gradients(x, 0), m.mean([x, g]), m.cohort_mean(g))} == {100.0}
     assert m.concat(x.split((30.0, 70.0))).nbytes == 100.0
     assert m.row(x, 3) is x
-    assert m.evaluate(x, "test") is m.evaluate_each([x], "test") is m.distance([x]) is None
+    assert m.evaluate(x, "test") is m.evaluate_each([x], "test") is None
+    assert m.distance([x]) is None
     assert isinstance(x, Ghost)
 
 

@@ -216,7 +216,7 @@ def test_noise_is_addressed_and_of_the_given_size() -> None:
 
 
 def test_full_batches_of_unlike_size_are_grouped() -> None:
-    problem = DigitsMlp(batch="full", split={"kind": "dirichlet", "alpha": 0.5})  # type: ignore[arg-type]
+    problem = DigitsMlp(batch="full", split={"kind": "dirichlet", "alpha": 0.5})
     m = TorchMaths(problem, 6, Draws(1), 1.0, "float64")
     sizes = {len(problem.batches(6, Draws(1)).one(worker, 0)) for worker in range(6)}
     assert len(sizes) > 1

@@ -54,11 +54,13 @@ def start() -> torch.Tensor:
     return torch.linspace(-1, 2, D, dtype=torch.float64)
 
 
-def run(optimizer: Optimizer, x: Dense, schedule: Schedule | None = None) -> Dense:
-    state = optimizer.initial()
+def run(optimizer: Optimizer, start: Dense, schedule: Schedule | None = None) -> Dense:
+    x, state = start, optimizer.initial()
     for t in range(1, STEPS + 1):
         lr = optimizer.lr * (schedule.factor(t) if schedule else 1.0)
-        x, state = optimizer.apply(x, Dense(slope(x.data), x.nbytes), state, lr)
+        moved, state = optimizer.apply(x, Dense(slope(x.data), x.nbytes), state, lr)
+        assert isinstance(moved, Dense)
+        x = moved
     return x
 
 

@@ -197,7 +197,7 @@ SPLITS: list[Split] = [Shards(), Label(), Label(pieces=3), Dirichlet(alpha=0.3),
 @pytest.mark.parametrize("n", [1, 7, 64])
 @pytest.mark.parametrize("split", SPLITS, ids=repr)
 def test_shares_are_disjoint_and_all(split: Split, n: int) -> None:
-    problem = DigitsMlp(split=split)  # type: ignore[arg-type]
+    problem = DigitsMlp(split=split)
     shares = split.shares(problem.labels, problem.samples, n, Draws(1))
     assert len(shares) == n
     assert np.array_equal(np.sort(np.concatenate(shares)), np.arange(problem.samples))
@@ -244,7 +244,7 @@ def test_iid_deals_every_sample_once_an_epoch() -> None:
     ]
     for epoch in epochs:
         assert np.array_equal(np.sort(epoch), np.arange(300))
-    assert not np.array_equal(*epochs)
+    assert not np.array_equal(epochs[0], epochs[1])
     assert set(taken(batches, 0, 10)) != set(taken(batches, 0, 20)[100:])
 
 
@@ -267,7 +267,7 @@ def test_own_shares_are_gone_through_without_replacement() -> None:
 
 @pytest.mark.parametrize("split", [Iid(), Shards()], ids=repr)
 def test_batches_are_a_function_of_the_address(split: Split) -> None:
-    problem = DigitsMlp(batch=100, split=split)  # type: ignore[arg-type]
+    problem = DigitsMlp(batch=100, split=split)
     forward, backward = (problem.batches(30, Draws(1)) for _ in range(2))
     addresses = [(worker, draw) for worker in (0, 7, 29) for draw in (0, 1, 50, 51)]
     one = {address: forward.one(*address) for address in addresses}

@@ -111,7 +111,7 @@ def pushes(run: Run) -> list[int]:
     """Whose push the server applied, in order; each was computed on the version pulled after the last."""
     steps = run.result.steps
     assert steps is not None
-    order = np.argsort(steps["end_s"], kind="stable")
+    order = np.argsort(np.asarray(steps["end_s"]), kind="stable")
     workers, staleness = np.asarray(steps["worker"])[order], np.asarray(steps["staleness"])[order]
     pulled: dict[int, int] = {}
     for applied, (worker, stale) in enumerate(zip(workers.tolist(), staleness.tolist(), strict=True)):
@@ -155,10 +155,13 @@ def real(
 ) -> dict[tuple[str, str], list[np.ndarray]]:
     """Every case, really run; what each rank ends with. One set of processes does them all."""
     folder = tmp_path_factory.mktemp("gloo")
-    order = {"parameter_server": pushes, "ad_psgd": exchanges_and_steps}
+    order: dict[str, Callable[[Run], list[Any]]] = {
+        "parameter_server": pushes,
+        "ad_psgd": exchanges_and_steps,
+    }
     files = {case: folder / f"{case[0]}-{case[1]}.npz" for case in CASES}
     for case, file in files.items():
-        events = order[case[0]](simulated[case]) if case[0] in order else []  # type: ignore[operator]
+        events = order[case[0]](simulated[case]) if case[0] in order else []
         write_down(scenario(*case), case[0], file, events)
     script = Path(__file__).with_name("real_training.py")
     started = [
