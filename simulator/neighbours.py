@@ -155,10 +155,9 @@ class Neighbourhood:
 
 
 class PairAverages:
-    """Averages of pairs of models. What begins or ends at one instant sees all steps that end there.
+    """Averages of pairs of models. Those that end at one instant see all steps that end there.
 
-    Ties are decided here: averages that end at one instant move the models in the order of the workers that
-    asked, and those that begin then read them afterwards.
+    Ties are decided here: they are made one after the other, in the order of the workers that asked.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -188,7 +187,7 @@ class PairAverages:
         ending, self._ending = sorted(self._ending, key=lambda a: a.rank), []
         beginning, self._beginning = self._beginning, []
         for average in ending:
-            average.move()
+            average.make()
         for average in sorted(beginning, key=lambda a: a.rank):
             average.begin()
         for average in ending:
@@ -196,37 +195,40 @@ class PairAverages:
 
 
 class PairAverage:
-    """Two models on their way to each other; each side's as it was when the exchange began."""
+    """Two models on their way to each other; both become their mean when they have crossed.
+
+    The mean is of what the two hold then, so that an average is atomic: of several under way with one
+    worker each shrinks the distance between models, as in the analysis of the method. Halves of differences
+    from the beginnings would add up: two workers that ask each other at once would trade places.
+    """
 
     def __init__(self, engine: Engine, rank: int, peer: int, ends: Callable[[PairAverage], None]) -> None:
         self._engine = engine
         self._ends = ends
         self._began = engine.clock.now
         self.rank, self.peer = rank, peer
-        self.mine = engine.workers[rank].model
-        self.theirs = engine.workers[peer].model
         self.done = Event(engine.clock)
 
     def begin(self) -> None:
         """Both send what they hold."""
         workers, network = self._engine.workers, self._engine.network
-        self.mine, self.theirs = workers[self.rank].model, workers[self.peer].model
         here, there = self._engine.job.workers.node[[self.rank, self.peer]].tolist()
-        out = network.message(here, there, self.mine.nbytes)
-        back = network.message(there, here, self.theirs.nbytes)
+        out = network.message(here, there, workers[self.rank].model.nbytes)
+        back = network.message(there, here, workers[self.peer].model.nbytes)
         both = out.arrived & back.arrived
         assert both.callbacks is not None
         both.callbacks.append(lambda _: self._ends(self))
 
-    def move(self) -> None:
-        """Move both models by half the difference there was, so that what came between is kept."""
-        half = (self.theirs - self.mine) * 0.5
-        self._engine.workers[self.rank].shift_model(half)
-        self._engine.workers[self.peer].shift_model(half * -1.0)
+    def make(self) -> None:
+        """Both models become their mean."""
+        mine, theirs = self._engine.workers[self.rank], self._engine.workers[self.peer]
+        mean = self._engine.maths.mean([mine.model, theirs.model])
+        mine.replace_model(mean)
+        theirs.replace_model(mean)
 
     def sent_by(self, rank: int) -> float:
         """Bytes the worker sends."""
-        return self.mine.nbytes
+        return self._engine.workers[rank].model.nbytes
 
     def began_for(self, rank: int) -> float:
         """The peer answers at once: nobody waits."""

@@ -275,8 +275,8 @@ class Worker:
     def average_with(self, line: Line, peer: int) -> Proc[None]:
         """Average this worker's model and a peer's, atomically; the peer answers at once, whatever it does.
 
-        Both models move by half the difference of what they were when the exchange began, so that a
-        gradient applied meanwhile is not lost (AD-PSGD, papers.md 6).
+        Both models become their mean when they have crossed, whatever was applied to them meanwhile
+        (AD-PSGD, papers.md 6).
         """
         engine = self._engine
         if line.t > engine.clock.now:
@@ -297,13 +297,13 @@ class Worker:
     def model(self, x: Vector) -> None:
         self.report(x)
 
-    def shift_model(self, delta: Vector) -> None:
-        """A peer moves this worker's model, now; an optimiser's step under way is kept."""
-        time, x = self._models[-1]
-        if time > self._engine.clock.now:
-            self._models[-1] = (time, x + delta)
+    def replace_model(self, x: Vector) -> None:
+        """The worker's model is now x: what a peer's average has made of it."""
+        time, now = self._models[-1][0], self._engine.clock.now
+        if time > now:  # an optimiser's step under way went into x
+            self._models[-1] = (time, x)
         else:
-            self._models.append((self._engine.clock.now, x + delta))
+            self._models.append((now, x))
 
     @verb
     def send(self, line: Line, peer: int, x: Vector) -> Proc[None]:

@@ -2,8 +2,8 @@
 
 Lian et al., "Asynchronous Decentralized Parallel Stochastic Gradient Descent", ICML 2018, Algorithm 1;
 papers.md 6.
-Differences: any peer of the gossip graph answers at once (no active and passive halves); an average moves
-both models by half their difference as it was when the exchange began, so that a step meanwhile is kept.
+Differences: any peer of the gossip graph answers at once (no active and passive halves); an average is of
+what both models are when the exchange ends, so that a step meanwhile is kept.
 """
 
 from __future__ import annotations

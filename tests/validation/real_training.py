@@ -113,15 +113,13 @@ class Trainer:
                 dist.send(self.x.data, worker)
 
     def ad_psgd(self) -> None:
-        """Exchanges begin and end, and steps end, in the order recorded."""
-        snapshot, exchanges = self.x.data.clone(), {}
+        """Exchanges and steps end in the order recorded."""
+        snapshot = self.x.data.clone()
         for kind, worker, peer in self.config["events"]:
-            if kind == "begin" and self.rank in (worker, peer):
+            if kind == "average" and self.rank in (worker, peer):
                 other = peer if self.rank == worker else worker
                 mine = self.x.data.clone()
-                exchanges[worker] = self.swap(mine, other) - mine
-            elif kind == "end" and self.rank in (worker, peer):
-                self.put(self.x.data + 0.5 * exchanges.pop(worker))
+                self.put((mine + self.swap(mine, other)) / 2)
             elif kind == "step" and self.rank == worker:
                 self.step(self.gradient(snapshot))
                 snapshot = self.x.data.clone()

@@ -121,24 +121,22 @@ def pushes(run: Run) -> list[int]:
 
 
 def exchanges_and_steps(run: Run) -> list[tuple[str, int, int]]:
-    """What happened to the models, in order: exchanges begin and end, gradients are applied.
+    """What happened to the models, in order: exchanges end, gradients are applied.
 
-    At one instant a worker's exchange ends, its gradient is applied, then its next exchange begins.
+    At one instant a worker's exchange ends, then its gradient is applied.
     """
     assert run.result.spans is not None
     spans = {key: c.texts() if isinstance(c, Coded) else c for key, c in run.result.spans.items()}
-    begun: dict[tuple[int, int], float] = {}
     ended: dict[tuple[int, int], float] = {}
     ready: dict[tuple[int, int], float] = {}
-    rows = (spans[key].tolist() for key in ("worker", "step", "name", "start_s", "end_s"))
-    for worker, step, name, start, end in zip(*rows, strict=True):
+    rows = (spans[key].tolist() for key in ("worker", "step", "name", "end_s"))
+    for worker, step, name, end in zip(*rows, strict=True):
         at = (worker, step)
         if name == "average_with":  # in two spans, where its end is not hidden by the gradient
-            begun[at], ended[at] = min(start, begun.get(at, start)), max(end, ended.get(at, end))
+            ended[at] = max(end, ended.get(at, end))
         if name in ("average_with", "gradient"):
             ready[at] = max(end, ready.get(at, end))
-    happened = [(time, 2, "begin", w, run.peer(w, step)) for (w, step), time in begun.items()]
-    happened += [(time, 0, "end", w, run.peer(w, step)) for (w, step), time in ended.items()]
+    happened = [(time, 0, "average", w, run.peer(w, step)) for (w, step), time in ended.items()]
     happened += [(time, 1, "step", w, -1) for (w, _), time in ready.items()]
     return [(kind, worker, peer) for _, _, kind, worker, peer in sorted(happened)]
 
@@ -221,4 +219,4 @@ def test_the_runs_are_not_trivial(
         assert alike == (method in ("sync_sgd", "parameter_server"))
     order = pushes(simulated["parameter_server", "float64"])
     assert order != list(range(N)) * STEPS
-    assert len(exchanges_and_steps(simulated["ad_psgd", "float64"])) == 3 * N * STEPS
+    assert len(exchanges_and_steps(simulated["ad_psgd", "float64"])) == 2 * N * STEPS
