@@ -71,7 +71,7 @@ class DenseNet:
 
     def evaluate(self, model: Tensor, split: str) -> Evaluation:
         """Mean cross-entropy and accuracy."""
-        weights, biases = self._tensors(model.unsqueeze(0))
+        weights, biases = self._tensors(stacked.models([model]))  # rounding may depend on where a model lies
         layer = self._inputs[split]
         for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
             layer = (layer @ weight[0] + bias[0]).relu_()

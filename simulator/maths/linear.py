@@ -76,9 +76,10 @@ class LinearTask:
     def evaluate(self, model: Tensor, split: str) -> Evaluation:
         """The metric over all samples, whatever the split, and for classes the share told rightly."""
         w = np.asarray(model.double().numpy())
-        margins, y = self._rows.margins(w), self._rows.targets
-        right = float(np.mean((margins > 0) == (y > 0))) if self._logistic else None
-        return Evaluation(self._measured(w, margins, y), right)
+        with np.errstate(all="ignore"):  # a diverging run ends in infinities, not in warnings
+            margins, y = self._rows.margins(w), self._rows.targets
+            right = float(np.mean((margins > 0) == (y > 0))) if self._logistic else None
+            return Evaluation(self._measured(w, margins, y), right)
 
     def _measured(self, w: FloatArray, margins: FloatArray, y: FloatArray) -> float:
         losses = np.logaddexp(0.0, -y * margins) if self._logistic else 0.5 * (margins - y) ** 2

@@ -41,7 +41,7 @@ def chunks(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
 class Begun:
     """One gradient under way: the numbers it will be computed from."""
 
-    __slots__ = ("draw", "model", "queue", "samples", "value", "worker")
+    __slots__ = ("draw", "model", "queue", "samples", "worker")
 
     def __init__(self, queue: Pending, model: Tensor, samples: IntArray, worker: int, draw: int) -> None:
         self.queue = queue

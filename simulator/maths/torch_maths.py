@@ -7,7 +7,7 @@ and a mean taken in parts those of a mean taken whole. The mean of equal values 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from math import inf, sqrt
 from operator import is_
 
 import numpy as np
@@ -38,9 +38,8 @@ class TorchMaths:
     def __init__(
         self, problem: Problem, n_workers: int, draws: Draws, value_bytes: float, dtype: str = "float32"
     ) -> None:
-        torch.set_num_threads(
-            1
-        )  # sums must not depend on the machine's cores, and small ones cost more on many
+        # Sums must not depend on the machine's cores, and small ones take longer on many.
+        torch.set_num_threads(1)
         self.batch = problem.batch_size(n_workers)
         self.train_samples = problem.train_size(n_workers)
         self.metrics = problem.metrics
@@ -142,11 +141,12 @@ class TorchMaths:
         return Evaluation(loss, float(np.mean(right)) if right else None)
 
     def distance(self, values: Sequence[Vector] | Vector) -> float:
-        """See `Maths`; 0 where the mean is 0 and all agree."""
+        """See `Maths`; 0 where all agree, even at 0."""
         rows = [row.double() for row in _rows(values)]
         mean = _mean(rows)
         apart = sqrt(sum(float((row - mean).square().sum()) for row in rows) / len(rows))
-        return apart / float(mean.norm()) if apart else 0.0
+        size = float(mean.norm())
+        return (apart / size if size else inf) if apart else 0.0
 
 
 def _tensor(value: Vector) -> Tensor:
@@ -184,8 +184,8 @@ def _sum(rows: Sequence[Tensor] | Tensor, weights: Sequence[float] | None) -> Te
         if total is not None:
             some = torch.cat([total.unsqueeze(0), some])
         numbers = some.numpy()
-        total = torch.from_numpy(
-            np.add.reduce(numbers, 0) if some[0].numel() > 1 else np.cumsum(numbers, 0)[-1]
-        )
+        with np.errstate(all="ignore"):  # a diverging run ends in infinities, not in warnings
+            summed = np.add.reduce(numbers, 0) if some[0].numel() > 1 else np.cumsum(numbers, 0)[-1]
+        total = torch.from_numpy(summed)
     assert total is not None, "a mean of nothing"
     return total

@@ -17,7 +17,7 @@ from simulator.maths.dense import Dense
 from simulator.maths.ghost import GhostMaths
 from simulator.maths.torch_maths import TorchMaths
 from simulator.optimizers import Sgd
-from simulator.problems import DigitsMlp, LeastSquares, Problem, Quadratic
+from simulator.problems import DigitsMlp, LeastSquares, LogisticRegression, Problem, Quadratic
 from simulator.streams import Draws
 from simulator.values import Ghost, Vector
 
@@ -251,6 +251,28 @@ def test_evaluations_of_means_and_of_workers() -> None:
     assert mean.loss == pytest.approx((each[0].loss + each[1].loss) / 2)
     assert mean.accuracy == pytest.approx((each[0].accuracy + each[1].accuracy) / 2)  # type: ignore[operator]
     assert m.evaluate_each(Dense(x.data, 1.0), "train") == m.evaluate(x, "train")
+
+
+@pytest.mark.parametrize(
+    "problem", [DigitsMlp(hidden=(16,)), Quadratic(), LeastSquares(), LogisticRegression()], ids=repr
+)
+def test_diverging_runs_end_in_infinities_without_warnings(problem: Problem) -> None:
+    m = maths(problem, n=3, dtype="float32")
+    x = m.initial() + 1.0
+    for step in range(6):
+        x = x - 1e30 * m.cohort_mean(m.gradients(x, step))
+    told = m.evaluate(x, "test")
+    assert not np.isfinite(told.loss)
+    m.mean([Dense(torch.tensor([huge, 1.0]), 1.0) for huge in (np.inf, -np.inf, 3e38)])
+    assert not np.isfinite(m.distance([x, m.initial()]))
+
+
+def test_evaluations_do_not_depend_on_where_the_model_lies() -> None:
+    m = maths(dtype="float32")
+    x = m.initial().data
+    for offset in range(9):
+        moved = torch.empty(len(x) + offset)[offset:].copy_(x)
+        assert m.evaluate(Dense(moved, 1.0), "test") == m.evaluate(m.initial(), "test")
 
 
 # ghosts
