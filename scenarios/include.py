@@ -13,10 +13,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from scenarios.header import Header
 from scenarios.merge import merged
 from simulator.annotations import TAGS, below, takes_mapping
 from simulator.errors import InputError
-from simulator.validation import did_you_mean
+from simulator.validation import did_you_mean, validate
 from simulator.yaml_source import Mark, Node, Source, dotted, read, shown
 from simulator.yaml_source import Path as Keys
 
@@ -28,7 +29,6 @@ TOPOLOGIES = Path(__file__).parent.parent / "topologies" / "catalogue"
 MOST_INCLUDES = 200
 """Files that one scenario may draw in, one another's included."""
 
-_HEADER = ("paceline", "name")
 _FILE = re.compile(r"[^\n]+\.ya?ml(#[^\n]+)?")
 
 
@@ -166,7 +166,9 @@ class Includes:
 
     def _included(self, node: Node, path: Keys, catalogue: Path | None) -> Node:
         document, library = self.library.document(node.content, node.at, catalogue, dotted(path))
-        body = {key: value for key, value in document.content.items() if key not in _HEADER}
+        header = {key: value for key, value in document.content.items() if key in Header.model_fields}
+        validate(Header, Node(header, document.at, document.at))
+        body = {key: value for key, value in document.content.items() if key not in header}
         last = str(path[-1])
         inner = body[last] if set(body) == {last} else Node(body, document.at, node.key)
         return Includes(self.spec, library).at(Node(inner.content, inner.at, node.key), path)

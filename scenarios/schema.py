@@ -14,11 +14,11 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     SerializeAsAny,
-    StringConstraints,
     Tag,
     model_validator,
 )
 
+from scenarios.header import Name, Seed, Version
 from scenarios.later import LATER, LaterMethod
 from scenarios.own_code import OwnProblem, OwnStrategy
 from scenarios.planning import Layout, StepWorkload
@@ -33,14 +33,6 @@ from simulator.units import PositiveSeconds, Quantity, Seconds
 from simulator.workload import WorkloadSpec
 from topologies import Placement, Topology
 from topologies.gossip import Gossip
-
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+=-]*$", max_length=80)]
-"""A name that can be a folder's."""
-
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
-
-Version = Literal[1]
-"""Of the scenario format: the key `paceline` of every file."""
 
 
 def _owner(value: Any) -> str:

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
+from scenarios.header import Name, Seed, Version
 from scenarios.planning import Plan, SeedRange
-from scenarios.schema import Name, Seed, Version
 from simulator.spec import Spec
 
 Seeds = Annotated[tuple[Seed, ...], Field(min_length=1, max_length=10_000)] | SeedRange

@@ -132,6 +132,8 @@ def _say(spec: Any, node: Node, path: Path, name: str, group: list[ErrorDetails]
         return _missing(spec, node, path, name, first)
     if first["type"] == "extra_forbidden":
         return _unknown(spec, node, path, name, first)
+    if first["type"] == "union_tag_not_found" and (close := _misspelt_tag(node, path, first)):
+        return close
     wanted = [_wanted(spec, one) for one in group]
     expected = " or ".join(dict.fromkeys(one[0] for one in wanted))
     found = next((one[1] for one in wanted if one[1]), "")
@@ -154,6 +156,18 @@ def _unknown(spec: Any, node: Node, path: Path, name: str, one: ErrorDetails) ->
     return node.error(
         (*path, name), expected=expected, found=f"the unknown key {name!r}", hint=hint, key=True
     )
+
+
+def _misspelt_tag(node: Node, path: Path, one: ErrorDetails) -> InputError | None:
+    """A mapping without its tag may have it misspelt."""
+    tag = one["ctx"]["discriminator"].strip("'")
+    below = node.find(path)[0].content
+    for key in below if isinstance(below, dict) else ():
+        if did_you_mean(key, [tag]):
+            hint = did_you_mean(key, [tag])
+            found = f"the unknown key {key!r}"
+            return node.error((*path, key), expected=f"the key {tag!r}", found=found, hint=hint, key=True)
+    return None
 
 
 def _wanted(spec: Any, one: ErrorDetails) -> tuple[str, str, str]:

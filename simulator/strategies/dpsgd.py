@@ -27,7 +27,7 @@ class DPSGD(Strategy):
     order: Literal["step_then_mix", "mix_then_step"] = Field(
         "step_then_mix", description="(W - lr G) T, or W T - lr G(W)"
     )
-    delay: Literal[0, 1] = Field(0, description="1: mix while the gradient is computed (mix_then_step)")
+    delay: int = Field(0, ge=0, le=1, description="1: mix while the gradient is computed (mix_then_step)")
 
     @model_validator(mode="before")
     @classmethod
