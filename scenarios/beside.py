@@ -11,6 +11,7 @@ from scenarios import expressions
 from scenarios.loading import Study, variant_with
 from scenarios.schema import Scenario
 from scenarios.study import Sweep
+from scenarios.sweeps.points import faults
 from simulator.errors import InputError, InputErrors
 from simulator.validation import did_you_mean, validate
 from simulator.yaml_source import Node, Path, shown
@@ -33,7 +34,10 @@ def beside(study: Study) -> Iterator[InputError]:
         if name not in variants:
             yield _unknown(study, ("sweep", "variants", index), name, variants, "one of the variants")
     yield from _best(study, sweep)
-    yield from _points(study, sweep)
+    wrong = list(faults(study, sweep))
+    yield from wrong
+    if not wrong:
+        yield from _points(study, sweep)
 
 
 def _unknown(study: Study, path: Path, name: str, known: Any, what: str) -> InputError:

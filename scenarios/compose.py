@@ -20,7 +20,8 @@ from simulator.yaml_source import Mark, Node, Path, dotted, parse, shown
 
 BESIDE = frozenset(Beside.model_fields) - {"paceline", "name"}
 """Keys of a file that are not part of a scenario."""
-_FILE_ONLY = frozenset({"extends", "variants", "variant", "seed", "paceline", "name"}) | BESIDE
+FILE_ONLY = frozenset({"extends", "variants", "variant", "seed", "paceline", "name"}) | BESIDE
+"""Keys that stand on top of a file, not in its variants."""
 _KNOWN = frozenset(Scenario.model_fields) | BESIDE | {"extends", "variants"}
 WHOLE = (Scenario, Beside)
 """What may stand in a file."""
@@ -145,13 +146,13 @@ def _variant(base: Node, name: str, body: Node, sets: Sequence[Override], includ
     if not isinstance(body.content, dict):
         raise body.key.error("a mapping of overrides, {} for none", shown(body.data), f"variants.{name}")
     for key, value in body.content.items():
-        if key.split(".")[0] in _FILE_ONLY:
+        if key.split(".")[0] in FILE_ONLY:
             raise value.key.error("a key that a variant can override", repr(key), f"variants.{name}.{key}")
     node = overridden(base, body, includes.at)
     for path, value in sets:
         if path[:2] == ("variants", name) and len(path) > 2:
             node = placed(node, path[2:], value, includes.at)
-        elif path[0] not in _FILE_ONLY:
+        elif path[0] not in FILE_ONLY:
             node = placed(node, path, value, includes.at)
     content = {**node.content, "variant": Node(name, body.key, body.key)}
     return includes.all(Node(content, node.at, body.key))
@@ -161,6 +162,8 @@ def override(text: str) -> Override:
     """Path and value of `a.b=value`, as after `--set`."""
     key, equals, value = text.partition("=")
     path = tuple(key.strip().split("."))
+    if path[0] == "sweep" and path[1:2] in (("grid",), ("zip",)) and len(path) > 2:
+        path = (*path[:2], ".".join(path[2:]))  # these hold dotted keys
     label = f"--set {text}"
     if not equals or not all(path):
         raise InputError(
