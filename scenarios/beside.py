@@ -86,14 +86,25 @@ def _points(study: Study, sweep: Sweep) -> Iterator[InputError]:
         expected = f"at most {MOST_POINTS} points"
         yield study.document.error(("sweep", "grid"), expected=expected, found=str(size), key=True)
         return
-    wrong: dict[str, InputError] = {}
     known = [scenario.variant for scenario in study.scenarios]
     names = [name for name in sweep.variants or known if name in known]
-    for point in _looked_at(sweep):
-        overrides = [_override(study, path, index) for path, index in point]
-        for name in names:
-            wrong.update({str(one): one for one in _tried(study, name, overrides)})
-    yield from wrong.values()
+    tried = [
+        (point, _tried(study, name, point))
+        for point in ([_override(study, *address) for address in places] for places in _looked_at(sweep))
+        for name in names
+    ]
+    if sweep.impossible == "skip":
+        tried = _never_right(tried) if size <= _LOOKED_AT else []
+    yield from {str(error): error for _, wrong in tried for error in wrong}.values()
+
+
+_Tried = list[tuple[list[tuple[Path, Node]], list[InputError]]]
+
+
+def _never_right(tried: _Tried) -> _Tried:
+    """The points with a value that makes a right scenario in no other point either."""
+    right = {node.at for point, wrong in tried if not wrong for _, node in point}
+    return [(point, wrong) for point, wrong in tried if any(node.at not in right for _, node in point)]
 
 
 def _looked_at(sweep: Sweep) -> Iterator[list[tuple[Path, int]]]:

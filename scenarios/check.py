@@ -44,6 +44,17 @@ def resolve(study: Study) -> Study:
     return replace(study, scenarios=tuple(_looked_at(pruned(scenario)) for scenario in study.scenarios))
 
 
+def completed(scenario: Scenario, node: Node) -> Scenario:
+    """One scenario complete, as `resolve` makes them; `node` is what it was read from.
+
+    Raises:
+        InputErrors: everything that cannot be, or cannot be run.
+    """
+    if wrong := [*_Case(scenario, node).wrong(), *_not_executed(scenario, node)]:
+        raise InputErrors(wrong)
+    return _looked_at(pruned(scenario))
+
+
 def _looked_at(scenario: Scenario) -> Scenario:
     """Whoever has a target looks for it: 200 times within `stop.time`, else after every ten gradients."""
     stop, evaluate = scenario.stop, scenario.evaluate
@@ -55,18 +66,22 @@ def _looked_at(scenario: Scenario) -> Scenario:
 
 def unsupported(study: Study) -> list[InputError]:
     """The keys of a file that `run` cannot execute: they would be ignored, so they are refused by name."""
+    hints = {"sweep": "`paceline sweep` runs it", "plan": "`paceline plan` is not part of this release"}
     found = [
-        _refused(study.document, (key,), f"`paceline {key}` is not part of this release")
-        for key in ("sweep", "plan")
+        _refused(study.document, (key,), hint)
+        for key, hint in hints.items()
         if study.document.get(key) is not None
     ]
     for scenario in study.scenarios:
-        node = study.nodes[scenario.variant]
-        if scenario.layout is not None:
-            found.append(_refused(node, ("layout",), "steps of large models are not part of this release"))
-        if isinstance(scenario.training and scenario.training.strategy, LaterMethod):
-            found.append(_refused(node, ("training", "strategy", "kind"), "not a method of this release"))
+        found += _not_executed(scenario, study.nodes[scenario.variant])
     return list({str(one): one for one in found}.values())
+
+
+def _not_executed(scenario: Scenario, node: Node) -> Iterator[InputError]:
+    if scenario.layout is not None:
+        yield _refused(node, ("layout",), "steps of large models are not part of this release")
+    if isinstance(scenario.training and scenario.training.strategy, LaterMethod):
+        yield _refused(node, ("training", "strategy", "kind"), "not a method of this release")
 
 
 def _refused(node: Node, path: Path, hint: str) -> InputError:

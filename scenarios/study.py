@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from scenarios.header import Name, Seed, Version
 from scenarios.planning import Plan, SeedRange
 from simulator.spec import Spec
 
-Seeds = Annotated[tuple[Seed, ...], Field(min_length=1, max_length=10_000)] | SeedRange
+
+def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
+    for index, seed in enumerate(seeds):
+        if seed in seeds[:index]:
+            raise ValueError(f"found {seed} twice, expected seeds that differ")
+    return seeds
+
+
+SeedList = Annotated[tuple[Seed, ...], Field(min_length=1, max_length=10_000), AfterValidator(_distinct)]
+Seeds = SeedList | SeedRange
 Date = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 Text = Annotated[str, StringConstraints(min_length=1)]
 Values = Annotated[tuple[Any, ...], Field(min_length=1)]
@@ -53,6 +62,9 @@ class Sweep(Spec):
     seeds: Seeds | None = Field(None, description="by default the file's")
     best: Best | None = None
     record: Literal["summary", "steps", "all"] = "summary"
+    impossible: Literal["error", "skip"] = Field(
+        "error", description="points that cannot be, such as a hypercube of 12 hosts: wrong, or left out"
+    )
 
 
 class Beside(Spec):

@@ -129,8 +129,6 @@ def faults(study: Study, sweep: Sweep) -> Iterator[InputError]:
             found=str(seeds.max),
             key=True,
         )
-    elif seeds is not None and not isinstance(seeds, SeedRange) and len(set(seeds)) < len(seeds):
-        yield whole.error(("sweep", "seeds"), expected="each seed once", found=shown(list(seeds)))
     best = sweep.best
     if best is not None and best.metric.split(".")[0] in TEXTS:
         known = ", ".join(sorted(SUMMARY_KEYS - TEXTS))
