@@ -37,6 +37,13 @@ def shipped(folder: Path) -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.rglob("*.yaml"))}
 
 
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):  # too long a name, or a NUL in it
+        return False
+
+
 @dataclass
 class Library:
     """What one scenario draws in: files read once each, and the way to the file being read."""
@@ -79,10 +86,15 @@ class Library:
         if path in known:
             return known[path]
         hint = did_you_mean(path, known) or (f"shipped: {', '.join(list(known)[:8])}" if known else "")
+        if _exists(path):
+            hint = "a file's name must end in .yaml"
         raise asked.error("FILE.yaml or a name of the shipped catalogue", repr(path), what, hint)
 
     def _read(self, file: Path, asked: Mark, what: str) -> list[Source]:
-        key = file.resolve()
+        try:
+            key = file.resolve()
+        except (OSError, ValueError) as error:
+            raise asked.error("a readable file", str(error), what) from None
         if key not in self.files:
             try:
                 self.files[key] = read(file)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,9 @@ def json_schema() -> dict[str, Any]:
 
 
 def _with_includes(definition: dict[str, Any]) -> None:
-    """FILE.yaml in place of every mapping that a key may hold; a name in place of a cluster."""
+    """FILE.yaml in place of every mapping that a key may hold; a name in place of a cluster or topology."""
     for name, value in definition.get("properties", {}).items():
-        if name == "cluster":
+        if name in ("cluster", "topology"):
             definition["properties"][name] = {"anyOf": [value, {"type": "string"}]}
         elif name == "profile" and value.get("type") == "string":
             definition["properties"][name] = {"anyOf": [value, {"type": "object"}]}
@@ -56,3 +57,7 @@ def _mapping(value: dict[str, Any]) -> bool:
 def write(path: Path) -> None:
     """Write the schema to a file."""
     path.write_text(json.dumps(json_schema(), indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self, cast
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from simulator.strategies import KINDS, Strategy
 
@@ -41,7 +41,7 @@ class LaterMethod(Strategy):
     model_config = ConfigDict(extra="allow")
 
     is_later: ClassVar[bool] = True
-    kind: str
+    kind: str = Field(json_schema_extra={"enum": cast("list[JsonValue]", list(LATER))})
 
     @model_validator(mode="after")
     def _known_keys(self) -> Self:

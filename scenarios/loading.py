@@ -108,6 +108,8 @@ def load(
     Raises:
         InputErrors: everything that is wrong.
     """
+    if seed is not None and not 0 <= seed < 2**63:
+        raise InputError("a seed from 0 to 2^63 - 1", str(seed), "seed", file="--seed")
     composed = compose(str(file), [override(text) for text in sets])
     return _Loading(composed, str(file), allow_code).study(seed)
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ValidationInfo, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model, model_validator
 from pydantic.functional_validators import ModelWrapValidatorHandler
 
 from simulator.problems import Problem
@@ -22,8 +22,10 @@ from simulator.units import UnitError
 class _Own(Spec):
     """Stands for a class of the user's own until it is loaded; validation gives an instance of that class."""
 
+    model_config = ConfigDict(extra="allow")
+
     base: ClassVar[type[BaseModel]]
-    kind: str
+    kind: str = Field(pattern=r"^[\w.]+:\w+$", description="package.module:Class")
 
     @model_validator(mode="wrap")
     @classmethod

@@ -197,10 +197,11 @@ def format(value: float, dimension: str) -> str:  # noqa: A001 (read as `units.f
 
 def _write(value: float, amount: Fraction, dimension: str, rank: int, unit: str) -> _Written | None:
     """`amount`, about `value`, in `unit`, if that reads back as `value` and is sensible."""
-    scaled = amount / _UNITS[dimension][unit]
-    if not Fraction(1, 10**300) < abs(scaled) < 10**300:
+    try:
+        scaled = float(amount / _UNITS[dimension][unit])
+    except OverflowError:
         return None
-    number = repr(float(scaled)).removesuffix(".0")
+    number = repr(scaled).removesuffix(".0")
     if not _reads(f"{number} {unit}", dimension, value):
         return None
     digits = len(number.split("e")[0].replace(".", "").strip("-0"))
@@ -209,7 +210,7 @@ def _write(value: float, amount: Fraction, dimension: str, rank: int, unit: str)
     bits = unit.endswith("bit/s")
     if bits:  # 25 Gbit/s, yet 12 GB/s rather than 96 Gbit/s
         digits += -2 if value * 8 in _LINE_RATES else 1
-    odd = not 1 <= abs(float(scaled)) < 1000
+    odd = not 1 <= abs(scaled) < 1000
     return _Written(odd, digits, 1000 * bits + len(number), rank, f"{number} {unit}")
 
 

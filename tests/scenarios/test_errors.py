@@ -81,6 +81,7 @@ def replaced(old, new):
         ("stop: {steps: 10}", "stop: {steps: 10}\nseed: -1", 10, "seed", "at least 0"),
         ("stop: {steps: 10}", "stop: {steps: 10}\nseed: 1e3", 10, "seed", "write 1000"),
         ("stop: {steps: 10}", "stop: {steps: 10}\nseeds: []", 10, "seeds", "at least 1 items"),
+        ("stop: {steps: 10}", "stop: {steps: 10}\nseeds: [4, 5, 4]", 10, "seeds", "4 twice"),
         ("stop: {steps: 10}", "stop: {steps: 10}\nseeds: {first: 1}", 10, "seeds.count", "the key 'count'"),
         ("stop: {steps: 10}", "stop: {steps: 10}\nseeds: {count: 4, max: 2}", 10, "seeds", "at least count"),
         ("stop: {steps: 10}", "stop: {steps: 10}\nseed: 1\nseeds: [1]", 11, "seeds", "either seed or seeds"),
@@ -117,7 +118,7 @@ def replaced(old, new):
         ("{kind: local_sgd, h: 8}", "{kind: sync_sgd, backup: 4}", 7, "training.strategy.backup",
          "fewer than the 4"),
         ("stragglers: []", "stragglers: []\nmaths: {dtype: float64}", 9, "maths", "nothing here uses"),
-        ("stragglers: []", "stragglers: []\nprofiles: {mine: {kind: constant, step: 1 s}}", 9, "profiles.mine",
+        ("stragglers: []", "stragglers: []\nprofiles: {own: {kind: constant, step: 1 s}}", 9, "profiles.own",
          "some devices have"),
         ("stragglers: []", "stragglers: []\nnetwork: {collective: {tree_chunks: 4}}", 9,
          "network.collective.tree_chunks", "tree"),
@@ -285,6 +286,24 @@ def test_extends_must_name_a_scenario(write):
         error = complaint(write(f"name: x\nextends: {named}\n"))
         assert (error.line, error.field) == (2, "extends")
         assert says in str(error)
+
+
+def test_the_file_asked_for(write, tmp_path):
+    for named, says in [
+        ("quickstartt", "did you mean 'quickstart'"),
+        (str(tmp_path), "FILE.yaml or"),
+        (str(tmp_path / "no.yaml"), "no such file"),
+        (str(write(BASE, "s.txt")), "must end in .yaml"),
+        ("", "FILE.yaml or"),
+        ("x\0.yaml", "null"),
+        ("x" * 5000, "FILE.yaml or"),
+        ("x" * 5000 + ".yaml", "too long"),
+        (str(write("just text", "text.yaml")), "a mapping"),
+        (str(write("", "empty.yaml")), "empty file"),
+    ]:
+        assert says in str(complaint(named))
+    for seed in (-1, 2**63):
+        assert "a seed" in str(complaint(write(BASE), seed=seed))
 
 
 def test_a_file_of_several_documents_must_be_told_which(write):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -379,3 +381,19 @@ def test_any_scenario_survives_the_round_trip(tmp_path, bandwidth, latency, lr, 
     again = only(tmp_path / "r.yaml")
     assert again == scenario
     assert resolved.hash_of(again) == resolved.hash_of(scenario)
+
+
+CONTRACT = Path(__file__).parents[3] / "shared" / "schema.md"
+
+
+@pytest.mark.skipif(not CONTRACT.exists(), reason="only where the contract lies beside the project")
+def test_the_contracts_examples_load(tmp_path):
+    text = CONTRACT.read_text()
+    blocks = re.findall(r"\*\*1\.\d [^`]*`(?:\S*/)?(\S+?)`\n```yaml\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 7
+    for name, block in blocks:
+        (tmp_path / name).write_text(block)
+    for name in ("quickstart", "18_prague", "tune_18", "llama3_70b", "gpt3_175b"):
+        study = resolve(load(tmp_path / f"{name}.yaml"))
+        assert study.name.startswith(name)
+    assert [error.field for error in unsupported(study)] == ["layout"]

@@ -123,7 +123,7 @@ def test_long_texts_end_early():
     assert len(str(caught.value)) < 300
 
 
-@given(st.floats(min_value=1e-290, max_value=1e290), st.sampled_from(DIMENSIONS))
+@given(st.floats(min_value=0, max_value=1.7e308), st.sampled_from(DIMENSIONS))
 def test_round_trip(value, dimension):
     assert units.parse(units.format(value, dimension), dimension) == value
 
