@@ -242,17 +242,14 @@ class Cohort(LoneVerbs):
         arrivals = self._arrivals(line, x)
         if previous is not None:
             if np.isnan(previous.left).any():
-                yield previous.done
+                yield from self._until(previous.done, line)
             arrivals = np.maximum(arrivals, previous.left)
         call.arrive_all(self._present(arrivals))
         # With backup workers all times are known when the first leaves: do not wait for the late ones.
         event = call.leaves(int(arrivals.argmin())) if drop_slowest else call.done
-        if line.main:
-            yield from self._wait(event)
-        else:
-            yield event
+        yield from self._until(event, line)
         if np.isnan(call.left).any():
-            yield call.done
+            yield from self._until(call.done, line)
         line.blocked = None
         self._left(line, call, arrivals)
         keep = meeting.in_time() if drop_slowest else None
@@ -324,7 +321,7 @@ class Cohort(LoneVerbs):
         self._beside = [handle for handle in self._beside if handle not in joined]
         for handle in handles:
             if handle.process.is_alive:
-                yield from self._wait(handle.process)
+                yield from self._until(handle.process, line)
             values.append(handle.process.value)
         self._joining = ()
         stretches = [done for handle in handles for done in _beside(handle).done]
@@ -376,8 +373,11 @@ class Cohort(LoneVerbs):
             return FOREVER
         return float(np.partition(np.concatenate(self._ends), needed - 1)[needed - 1])
 
-    def _wait(self, event: Any) -> Proc[None]:
-        """Wait on the cohort's own line. No step ends meanwhile, so the ends known may be all that count."""
+    def _until(self, event: Any, line: Line) -> Proc[None]:
+        """Wait. On the cohort's own line no step ends meanwhile: the ends known may be all that count."""
+        if not line.main:
+            yield event
+            return
         self._waits += 1
         this, end = self._waits, self._samples_end()
 
@@ -477,7 +477,8 @@ class Cohort(LoneVerbs):
         complain_of_dropped(self)
         if not self._stepped:
             raise VerbError("the method took no step: write `for t in w.steps()`")
-        complain_of_unjoined(self.who, self._beside)
+        if self.t.min() <= self._engine.time_limit:  # else it is cut
+            complain_of_unjoined(self.who, self._beside)
 
     def stuck(self) -> str:
         """What the cohort waits for, for the message of a stuck run."""

@@ -38,6 +38,10 @@ class LoneVerbs:
         """Not in a cohort."""
         self._not_here("w.neighbour_mean", "neighbours meet apart from the others")
 
+    def average_with(self, peer: int) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.average_with", "peers change one another's models at any time")
+
     def push(self, g: Vector, version: int) -> NoReturn:
         """Not in a cohort."""
         self._not_here("w.push", "a server answers workers one by one")
