@@ -4,13 +4,14 @@ Arrivals come one at a time (a process per worker) or as a vector (a cohort, who
 engine's); both give the same times, bit for bit, since every beginning is the maximum of the same numbers.
 
 With `need` < n (backup workers) the call begins at the need-th arrival. All n members take part in the
-traffic; one that is late leaves when the call is over, at once if it is over already.
+traffic; one that is late leaves when its part is over, at once if it is over already.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -52,7 +53,7 @@ class Call(ABC):
         self._began_event: Event | None = None
         self._done: Event | None = None
 
-    @property
+    @cached_property
     def bytes_sent(self) -> FloatArray:
         """Bytes each member sends, shape (n,)."""
         return self._laid.sends * self._nbytes

@@ -2,14 +2,16 @@
 
 A part is a bundle: one activity of rate rho loads link l with m_l rho, where m_l edges pass over l. An edge
 carries `rounds` chunks of s bytes; a member of a ring sends chunk r + 1 when chunk r has left and its
-neighbour's chunk r has come. So latency is neither added nor hidden; on a quiet network, with a_i the
-latency and r_i the rate of edge i,
+neighbour's chunk r has come. So latency is neither added nor hidden; on a quiet network, with a_i the latency
+and r_i the rate of edge i,
 
     rounds * max(s / r_min, mean_i(a_i + s / r_i))      a send ends when its bytes have left
     rounds * max_i(a_i + s / r_i)                       a send ends when its bytes have arrived
 
-(`schema.md` 7): the second term is a cap on the rate, s / mean_i(...) or s / max_i(...), the first is the
-fluid share. A part of one round hides nothing: its latency follows its bytes.
+(`schema.md` 7): a ring's turn is as long as its mean edge, or its slowest alone. In half a turn, the n - 1
+rounds of a reduce-scatter or all-gather, the longest way leaves the shortest edge out, and a slow edge's last
+chunk has still to arrive: max(max_i(s / r_i + a_i / (n-1)), sum_i(a_i + s / r_i) - min_i(...)) / (n-1)).
+A part of one round hides nothing: its latency follows its bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -25,7 +28,7 @@ from simulator.fabric import Fabric, FloatArray, IntArray
 from simulator.network import Network
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Load:
     """A part laid over a fabric, for a buffer of one byte.
 
@@ -37,6 +40,7 @@ class Load:
         pace: seconds per byte of each edge when its stage is alone, shape (edges,).
         overhead: host seconds before each message.
         slowest: seconds per byte that a network without sharing needs; 0 where links are shared.
+        paths: links of each edge, padded with -1, shape (edges, hops).
     """
 
     part: Part
@@ -46,26 +50,40 @@ class Load:
     pace: FloatArray
     overhead: float
     slowest: float
-    mean_latency: float
-    mean_pace: float
     max_latency: float
+    paths: IntArray
+
+    @cached_property
+    def hops(self) -> IntArray:
+        """`paths` as places in `links`; where a path has no more links, the place behind the last."""
+        return np.where(self.paths >= 0, np.searchsorted(self.links, self.paths), len(self.links))
 
     def cap(self, chunk: float, send_ends: str) -> float:
         """Largest rate, bytes/s, for chunks of `chunk` bytes."""
         if chunk <= 0.0:
             return math.inf
-        seconds = max(self._round(chunk, send_ends), chunk * self.slowest)
+        seconds = chunk * self.slowest
+        if self.part.rounds > 1 and self.max_latency + self.overhead > 0.0:
+            sending = self.overhead + chunk * self.pace
+            seconds = max(seconds, float(self.round_seconds(sending, send_ends).max()))
         return chunk / seconds if seconds > 0.0 else math.inf
 
-    def _round(self, chunk: float, send_ends: str) -> float:
-        """Seconds a round of several takes by latency, sharing apart."""
-        if self.part.rounds == 1 or self.max_latency == 0.0:
-            return 0.0
+    def round_seconds(self, sending: FloatArray, send_ends: str) -> FloatArray:
+        """Seconds a round takes each edge that needs `sending` seconds to send a chunk, shape (edges,)."""
         if send_ends == "arrived":
-            return float((self.latency + chunk * self.pace).max()) + self.overhead
-        if self.part.relay:
-            return self.mean_latency + chunk * self.mean_pace + self.overhead
-        return chunk * float(self.pace.max()) + self.overhead
+            return sending + self.latency
+        if not self.part.relay:
+            return sending
+        hop, edges = sending + self.latency, len(sending)
+        if self.part.rounds >= edges:
+            slowest, longest = sending, float(hop.mean())
+        else:
+            slowest, longest = (
+                sending + self.latency / self.part.rounds,
+                float(hop.sum() - hop.min()) / (edges - 1),
+            )
+        seconds: FloatArray = np.maximum(slowest, longest)
+        return seconds
 
     def after(self, chunk: float, send_ends: str) -> float:
         """Seconds from the last byte's leaving to the end of the part."""
@@ -73,8 +91,8 @@ class Load:
             return self.max_latency
         if chunk > 0.0:
             return 0.0
-        latency = self.max_latency if send_ends == "arrived" else self.mean_latency
-        return self.part.rounds * (latency + self.overhead)
+        empty = np.full(len(self.latency), self.overhead)
+        return self.part.rounds * float(self.round_seconds(empty, send_ends).max())
 
 
 def lay(network: Network, nodes: IntArray, steps: Sequence[Step]) -> list[Load]:
@@ -123,7 +141,6 @@ def _load(network: Network, part: Part, paths: IntArray, latency: FloatArray, pa
         pace,
         network.message_overhead,
         float(pace.max()) if network.fidelity == "closed_form" else 0.0,
-        float(latency.mean()),
-        float(pace.mean()),
         float(latency.max()),
+        paths,
     )
