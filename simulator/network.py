@@ -67,6 +67,7 @@ class Network:
         self.log: list[Record] | None = [] if log else None
         self.bandwidth = fabric.bandwidth.copy()
         self.sent_ticks = self.received_ticks = self.dropped_ticks = 0
+        self._ended = 0  # transfers
         self._link_ticks = np.zeros(fabric.links, dtype=np.int64)
         self._best = self.bandwidth.copy()  # highest bandwidth each link has had: for the law
         self._routes: dict[tuple[int, int], Route] = {}
@@ -178,7 +179,8 @@ class Network:
         if self.fidelity == "closed_form":  # nothing is shared: links may carry more
             return
         most = self._best * self.busy_seconds
-        excess = self.link_bytes * _SLACK - most - self._best * 4 * np.spacing(self.clock.now) - 1
+        rounding = 1 + self._ended / (2 * TICKS_PER_BYTE)  # each transfer's bytes are rounded to ticks
+        excess = self.link_bytes * _SLACK - most - self._best * 4 * np.spacing(self.clock.now) - rounding
         if excess.max(initial=-1.0) > 0:
             link = int(excess.argmax())
             raise LawError(
@@ -285,6 +287,7 @@ class Network:
     def _complete(self, transfer: Transfer) -> None:
         now, it = self.clock.now, transfer.activity
         self._obey(transfer, now)
+        self._ended += 1
         self._count(transfer)
         if self.log is not None:
             total = transfer.ticks / TICKS_PER_BYTE
