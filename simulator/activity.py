@@ -10,9 +10,9 @@ from simpy.events import Event
 
 from simulator.clock import Clock
 from simulator.fabric import FloatArray, IntArray
+from simulator.ledger import TICKS_PER_BYTE, Account
 
-TICKS_PER_BYTE = 64
-"""Byte counters are fixed-point integers: their sums do not depend on order."""
+__all__ = ["TICKS_PER_BYTE", "Activity", "Message", "Record", "Route", "Transfer"]
 
 
 @dataclass(slots=True)
@@ -63,6 +63,7 @@ class Transfer(Event):
         arrived: of a message, fires `latency` later.
         weight: the activity's, or what `Network.set_weight` has made of it.
         number: among those that use links at present; -1 before and after.
+        account: where its bytes are counted apart.
     """
 
     def __init__(self, clock: Clock, activity: Activity, begin: float) -> None:
@@ -75,6 +76,7 @@ class Transfer(Event):
         self.weight = activity.weight
         self.number = -1
         self.ticks = activity.ticks
+        self.account: Account | None = None
 
     def order(self) -> tuple[int, int, float, float, float, float, bytes, bytes]:
         """Decides who comes first within an instant: what it is, not who was started first."""

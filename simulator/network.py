@@ -19,6 +19,7 @@ from simulator.activity import TICKS_PER_BYTE, Activity, Message, Record, Route,
 from simulator.clock import LAST, Clock
 from simulator.errors import PacelineError
 from simulator.fabric import Fabric, FloatArray, IntArray
+from simulator.ledger import Account, Supply, ticks_on_links
 from simulator.unshared import Shares, Unshared
 
 __all__ = ["TICKS_PER_BYTE", "Activity", "LawError", "Message", "Network", "Record", "Transfer"]
@@ -47,6 +48,7 @@ class Network:
     Attributes:
         bandwidth: bytes/s of each link at present, shape (links,).
         log: of the activities that have ended, in order of ending; None if not kept.
+        wakes: events of its own that it has on the clock.
     """
 
     def __init__(
@@ -70,6 +72,9 @@ class Network:
         self._ended = 0  # transfers
         self._link_ticks = np.zeros(fabric.links, dtype=np.int64)
         self._best = self.bandwidth.copy()  # highest bandwidth each link has had: for the law
+        self._accounts: list[Account] = []
+        self._supply: Supply | None = None
+        self.wakes = 0
         self._routes: dict[tuple[int, int], Route] = {}
         self._shares: Shares = Unshared(self.bandwidth)
         self._in_flight: dict[Transfer, None] = {}
@@ -80,20 +85,33 @@ class Network:
         self._solving = False
         self._wake = math.inf
 
-    def start(self, activity: Activity, at: float | None = None) -> Transfer:
+    def start(self, activity: Activity, at: float | None = None, account: Account | None = None) -> Transfer:
         """Begin an activity at `at` (default: now); it uses bandwidth from then on.
+
+        Args:
+            activity: what is moved.
+            at: when, seconds.
+            account: where its bytes are counted apart, besides all others.
 
         Raises:
             ValueError: `at` is before now.
         """
         transfer = Transfer(self.clock, activity, self.clock.now if at is None else at)
+        transfer.account = account
         self._begin(transfer)
         return transfer
 
-    def message(self, src_node: int, dst_node: int, nbytes: float, at: float | None = None) -> Message:
+    def message(
+        self,
+        src_node: int,
+        dst_node: int,
+        nbytes: float,
+        at: float | None = None,
+        account: Account | None = None,
+    ) -> Message:
         """Send `nbytes` from node to node: bandwidth first, the last byte arrives one path latency later.
 
-        Within a node it takes no time.
+        Within a node it takes no time. Arguments as for `start`.
 
         Raises:
             ValueError: `at` is before now.
@@ -104,9 +122,15 @@ class Network:
             begin += self.message_overhead
         transfer = Transfer(self.clock, Activity(route.links, route.weights, nbytes), begin)
         transfer.src, transfer.dst, transfer.latency = src_node, dst_node, route.latency
+        transfer.account = account
         arrived = transfer.arrived = Event(self.clock)
         self._begin(transfer)
         return Message(transfer, arrived)
+
+    def account(self) -> Account:
+        """A place to count the bytes of some transfers apart."""
+        self._accounts.append(Account(self.fabric.links))
+        return self._accounts[-1]
 
     def set_bandwidth(self, link: int, bandwidth: float) -> None:
         """A link has another bandwidth (bytes/s) from now on."""
@@ -114,6 +138,9 @@ class Network:
             raise ValueError(f"a link needs a positive bandwidth, not {bandwidth!r} bytes/s")
         self._fold_routes()
         self._routes.clear()
+        if self._supply is None:
+            self._supply = Supply(self.bandwidth)
+        self._supply.change(link, float(self.bandwidth[link]), self.clock.now)
         self.bandwidth[link] = self._changed[link] = bandwidth
         self._best[link] = max(self._best[link], bandwidth)
         self._solve_soon()
@@ -133,6 +160,8 @@ class Network:
             raise ValueError("only a transfer that has begun and has not left can be dropped")
         del self._in_flight[transfer]
         self.dropped_ticks += transfer.ticks
+        if transfer.account is not None:
+            transfer.account.dropped_ticks += transfer.ticks
         if transfer.number >= 0:
             self._going.append(transfer.number)
             del self._under_way[transfer.number]
@@ -145,6 +174,17 @@ class Network:
     def in_flight_ticks(self) -> int:
         """Bytes handed to the network that have not arrived yet, in units of the counters."""
         return sum(transfer.ticks for transfer in self._in_flight)
+
+    @property
+    def unaccounted_in_flight(self) -> int:
+        """Transfers under way that are not counted apart."""
+        return sum(transfer.account is None for transfer in self._in_flight)
+
+    def supplied(self, until: float) -> FloatArray:
+        """Bytes each link could have carried from time 0 to `until` (seconds, not before now), (links,)."""
+        if self._supply is None:
+            return self.bandwidth * until
+        return self._supply.until(until, self.bandwidth)
 
     @property
     def link_ticks(self) -> IntArray:
@@ -215,6 +255,8 @@ class Network:
 
     def _enter(self, transfer: Transfer) -> None:
         self.sent_ticks += transfer.ticks
+        if transfer.account is not None:
+            transfer.account.sent_ticks += transfer.ticks
         self._in_flight[transfer] = None
         if transfer.activity.unlimited:
             self._complete(transfer)
@@ -270,10 +312,12 @@ class Network:
     def _wake_at(self, time: float) -> None:
         if time < self._wake:
             self._wake = max(time, self.clock.now)
+            self.wakes += 1
             self.clock.call_at(self._wake, self._leave_due)
 
     def _leave_due(self) -> None:
         now = self.clock.now
+        self.wakes -= 1
         if now != self._wake:  # an earlier finish has been found since, and dealt with
             return
         self._wake = math.inf
@@ -308,11 +352,14 @@ class Network:
         if route is not None and route.links is it.links:
             route.ticks += transfer.ticks
         else:
-            load = it.weights * (it.size * TICKS_PER_BYTE)
-            self._link_ticks[it.links] += np.rint(load).astype(np.int64)
+            self._link_ticks[it.links] += ticks_on_links(it)
+        if transfer.account is not None:
+            transfer.account.link_ticks[it.links] += ticks_on_links(it)
 
     def _receive(self, transfer: Transfer) -> None:
         self.received_ticks += transfer.ticks
+        if transfer.account is not None:
+            transfer.account.received_ticks += transfer.ticks
         del self._in_flight[transfer]
 
     def _obey(self, transfer: Transfer, now: float) -> None:
