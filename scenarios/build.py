@@ -66,6 +66,7 @@ def job_of(scenario: Scenario, record: RecordLevel = "all") -> Job:
         name: optimizer_seconds(find(name), workload.parameters, passes, dtype)
         for name in set(workers.profile)
     }
+    one_pass = {name: optimizer_seconds(find(name), workload.parameters, 1, dtype) for name in update}
     has_server = training.strategy.has_server
     return Job(
         strategy=training.strategy,
@@ -85,6 +86,7 @@ def job_of(scenario: Scenario, record: RecordLevel = "all") -> Job:
         algorithms=scenario.network.collective.model_dump(),
         server_node=scenario.cluster.placement.server_node(fabric) if has_server else None,
         server_seconds=update[workers.profile[0]],
+        pass_seconds=np.array([one_pass[name] for name in workers.profile]),
         evaluate_every=scenario.evaluate.every,
         evaluate_split=scenario.evaluate.split,
         record=record,

@@ -21,13 +21,14 @@ from simulator.fabric import FloatArray, IntArray
 from simulator.line import Handle, Line, begun, complain_of_unjoined, only_on_main
 from simulator.lone_verbs import LoneVerbs
 from simulator.meetings import Meeting, Part, Want
+from simulator.outer_models import OuterModels
 from simulator.process import Proc, Step, complain_of_dropped, verb
 from simulator.recorder import COMMUNICATION, COMPUTE, WAITING
 from simulator.values import Vector
 
 if TYPE_CHECKING:
     from simulator.engine import Engine
-    from simulator.optimizers import State
+    from simulator.optimizers import Optimizer, State
 
 T = TypeVar("T")
 FOREVER = float("inf")
@@ -64,6 +65,7 @@ class Cohort(LoneVerbs):
         size: number of workers.
         step: the local step they are in, from 1.
         t: seconds up to which each worker is accounted for, shape (n,).
+        outers: what worker 0 has reported as outer models.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -87,6 +89,7 @@ class Cohort(LoneVerbs):
         self._sent = np.zeros(self.size)
         self._wasted: IntArray | None = None
         self._models: list[tuple[FloatArray, Vector]] = [(self.t, engine.maths.initial())]
+        self.outers = OuterModels()
         self._reported = self._stepped = False
         self._ends: list[FloatArray] = []
         totals = [cost.total for cost in engine.job.costs]
@@ -141,10 +144,12 @@ class Cohort(LoneVerbs):
         """The learning rate of step t, after the schedule."""
         return self._engine.lr(t)
 
-    def apply(self, x: Vector, g: Vector, opt: State) -> tuple[Vector, State]:
-        """One step of the scenario's optimiser on every worker; its time is added to their clocks."""
-        self.spend(self._engine.job.optimizer_seconds, "optimiser")
-        return self._engine.apply(x, g, opt, max(self.step, 1))
+    def apply(
+        self, x: Vector, g: Vector, opt: State, optimizer: Optimizer | None = None
+    ) -> tuple[Vector, State]:
+        """One step of the scenario's optimiser, or of the method's, on every worker; adds to their clocks."""
+        self.spend(self._engine.update_seconds(optimizer), "optimiser")
+        return self._engine.apply(x, g, opt, max(self.step, 1), optimizer)
 
     def spend(self, seconds: FloatArray | float, name: str) -> None:
         """Add compute to every clock, slowed as the workers' gradients of this step were."""
@@ -153,9 +158,11 @@ class Cohort(LoneVerbs):
         self._record(COMPUTE, self.t, end, self._engine.recorder.name(name))
         self.t = end
 
-    def report(self, x: Vector) -> None:
-        """Say that the workers' models are now x: what evaluations see."""
+    def report(self, x: Vector, outer: Vector | None = None) -> None:
+        """Say that the workers' models are now x, and the outer model `outer`: what evaluations see."""
         self._reported = True
+        if outer is not None:
+            self.outers.report(float(self.t[0]), outer, self._engine.clock.now)
         if self.t.max() <= self._engine.next_observation:
             self._models.clear()
         while len(self._models) > 1 and self._models[1][0].max() <= self._engine.clock.now:
@@ -449,7 +456,14 @@ class Cohort(LoneVerbs):
     # the end of the run
 
     def cut(self) -> None:
-        """The run has ended in the middle: record what the workers were in."""
+        """The run has ended in the middle: record what the workers were in.
+
+        Raises:
+            CohortError: some have left a collective, and would be in their next step.
+        """
+        waits = self._joining[-1].line.blocked if self._joining else self._line.blocked
+        if isinstance(waits, Meeting) and (waits.call.left <= self._engine.clock.now).any():
+            raise CohortError("all_mean", "the run ends when some workers have left it and others have not")
         with np.errstate(invalid="ignore"):  # from never to never
             self._hide([s for handle in self._beside for s in self._so_far(_beside(handle))])
             if self._joining:

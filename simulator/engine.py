@@ -13,12 +13,13 @@ from simulator.clock import OBSERVE, Clock
 from simulator.cohort import Cohort
 from simulator.collectives import Group
 from simulator.errors import InputError, StuckError, VerbError
+from simulator.fabric import FloatArray
 from simulator.job import Job
 from simulator.meetings import Channel
 from simulator.neighbours import Letter, Mailbox, Neighbourhood, PairAverages
 from simulator.network import Network
 from simulator.observer import Observer
-from simulator.optimizers import State
+from simulator.optimizers import Optimizer, State
 from simulator.recorder import Recorder
 from simulator.server import Server
 from simulator.stragglers import Slowdown
@@ -43,6 +44,7 @@ class _Update(NamedTuple):
     g: Vector
     opt: State
     step: int
+    optimizer: Optimizer | None
     result: tuple[Vector, State]
 
 
@@ -79,6 +81,7 @@ class Engine:
         if self.maths.metrics:
             self.observer = Observer(self, job.evaluate_every, job.evaluate_split)
         self.stopped = False
+        self.pass_seconds = np.zeros(self.size) if job.pass_seconds is None else job.pass_seconds
         self._channels: dict[tuple[str | None, int], Channel] = {}
         self._mixings: dict[tuple[int, int], Neighbourhood] = {}
         self.averages = PairAverages(self)
@@ -120,17 +123,28 @@ class Engine:
         """Learning rate of a step, schedule included."""
         return self.job.optimizer.lr * self.job.schedule.factor(step)
 
-    def apply(self, x: Vector, g: Vector, opt: State, step: int) -> tuple[Vector, State]:
-        """One update of the scenario's optimiser.
+    def apply(
+        self, x: Vector, g: Vector, opt: State, step: int, optimizer: Optimizer | None = None
+    ) -> tuple[Vector, State]:
+        """One update of the scenario's optimiser, or of another at its own learning rate.
 
         Workers that hold the same values (after a global mean) share the result: values are immutable.
         """
         last = self._last_update
-        if last and last.x is x and last.g is g and last.opt is opt and last.step == step:
+        if last and last.x is x and last.g is g and last.opt is opt and last[3:5] == (step, optimizer):
             return last.result
-        result = self.job.optimizer.apply(x, g, opt, self.lr(step))
-        self._last_update = _Update(x, g, opt, step, result)
+        if optimizer is None:
+            result = self.job.optimizer.apply(x, g, opt, self.lr(step))
+        else:
+            result = optimizer.apply(x, g, opt)
+        self._last_update = _Update(x, g, opt, step, optimizer, result)
         return result
+
+    def update_seconds(self, optimizer: Optimizer | None) -> FloatArray:
+        """Time of an update on each worker's device, by the scenario's optimiser or another, shape (n,)."""
+        if optimizer is None:
+            return self.job.optimizer_seconds
+        return optimizer.passes * self.pass_seconds
 
     # who meets whom
 
@@ -197,9 +211,12 @@ class Engine:
     # the models
 
     def model_now(self) -> Vector:
-        """The method's model: the server's, else the mean of the workers'."""
+        """The method's model: the server's, else the outer model, else the mean of the workers'."""
         if self.server is not None and self.server.version >= 0:
             return self.server.model
+        outer = (self.cohort or self.workers[0]).outers.at(self.clock.now)
+        if outer is not None:
+            return outer
         if self.cohort is not None:
             return self.cohort.models_at(self.clock.now)
         models = [worker.model_at(self.clock.now) for worker in self.workers]

@@ -67,6 +67,8 @@ class Job:
         fidelity, send_ends, message_overhead, algorithms: of the network and its collectives.
         server_node: where a parameter server lives, None without one.
         server_seconds: time of one update there.
+        pass_seconds: time to read or write one vector of the model's size on each worker's device, shape
+            (n,); None: no time.
         evaluate_every: seconds between evaluations; None for the start and the end only.
         evaluate_split: which samples evaluations use.
         record: what is kept.
@@ -98,6 +100,7 @@ class Job:
     algorithms: Mapping[str, str | int] = field(default_factory=dict)
     server_node: int | None = None
     server_seconds: float = 0.0
+    pass_seconds: FloatArray | None = None
     evaluate_every: float | None = None
     evaluate_split: str = "test"
     record: RecordLevel = "all"

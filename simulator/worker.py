@@ -24,13 +24,14 @@ from simulator.line import (
     only_on_main,
 )
 from simulator.meetings import Meeting, Part, Want
+from simulator.outer_models import OuterModels
 from simulator.process import Proc, Step, complain_of_dropped, verb
 from simulator.recorder import COMMUNICATION, COMPUTE, WAITING
 from simulator.values import Vector
 
 if TYPE_CHECKING:
     from simulator.engine import Engine
-    from simulator.optimizers import State
+    from simulator.optimizers import Optimizer, State
     from simulator.server import Request
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ class Worker:
         step: the local step it is in, from 1.
         rounds: synchronisations it has been through.
         model: for methods in which others change a worker's model: what the worker holds now.
+        outers: what it has reported as outer models.
     """
 
     def __init__(self, engine: Engine, rank: int) -> None:
@@ -67,6 +69,7 @@ class Worker:
         self._pushed: Request | None = None
         self._wasted = self._mixed = 0
         self._models: deque[tuple[float, Vector]] = deque([(0.0, engine.maths.initial())])
+        self.outers = OuterModels()
         self._reported = self._stepped = False
 
     # facts
@@ -121,10 +124,12 @@ class Worker:
         """The learning rate of step t, after the schedule."""
         return self._engine.lr(t)
 
-    def apply(self, x: Vector, g: Vector, opt: State) -> tuple[Vector, State]:
-        """One step of the scenario's optimiser; its time is added to the worker's line."""
-        self.spend(self._engine.job.optimizer_seconds[self.rank], "optimiser")
-        return self._engine.apply(x, g, opt, max(self.step, 1))
+    def apply(
+        self, x: Vector, g: Vector, opt: State, optimizer: Optimizer | None = None
+    ) -> tuple[Vector, State]:
+        """One step of the scenario's optimiser, or of the method's; its time is added to the line."""
+        self.spend(self._engine.update_seconds(optimizer)[self.rank], "optimiser")
+        return self._engine.apply(x, g, opt, max(self.step, 1), optimizer)
 
     def spend(self, seconds: float, name: str) -> None:
         """Add compute to the worker's line, slowed as its gradient of this step was."""
@@ -133,9 +138,16 @@ class Worker:
         self._record(COMPUTE, start, end, self._engine.recorder.name(name))
         self.line.t = end
 
-    def report(self, x: Vector) -> None:
-        """Say that the worker's model is now x: what evaluations see."""
+    def report(self, x: Vector, outer: Vector | None = None) -> None:
+        """Say that the worker's model is now x: what evaluations see.
+
+        Args:
+            x: its own model.
+            outer: what the method has learned, if that is not the mean of the workers' models.
+        """
         self._reported = True
+        if outer is not None and self.rank == 0:
+            self.outers.report(self.line.t, outer, self._engine.clock.now)
         self._models.append((self.line.t, x))
         self.model_at(self._engine.clock.now)  # nobody asks for an earlier time: forget what was before
 

@@ -11,11 +11,21 @@ import pytest
 
 from simulator.errors import CohortError
 from simulator.job import Job, Stop
-from simulator.optimizers import Momentum, Sgd
+from simulator.optimizers import Momentum, Nesterov, Sgd
 from simulator.problems import DigitsMlp, Quadratic
 from simulator.result import FRACTIONS, Result
 from simulator.run import run
-from simulator.strategies import ADPSGD, DPSGD, KINDS, LocalSGD, ParameterServer, Strategy, SyncSGD
+from simulator.strategies import (
+    ADPSGD,
+    DPSGD,
+    KINDS,
+    DiLoCo,
+    LocalSGD,
+    ParameterServer,
+    SlowMo,
+    Strategy,
+    SyncSGD,
+)
 from topologies.gossip import CompleteGraph, OnePeerExponential, RandomMatching, RingGraph
 
 N, STEPS, S = 4, 12, 40e6
@@ -37,6 +47,7 @@ class Method:
         gossip: its graph, if it needs one.
         cohort: whether it runs as one.
         exact: one worker is plain SGD bit for bit; else up to rounding.
+        alone: with which fields that is so, if not with the row's.
         lr: a learning rate at which it reads digits.
     """
 
@@ -45,6 +56,7 @@ class Method:
     gossip: Any = None
     cohort: bool = False
     exact: bool = True
+    alone: Strategy | None = None
     lr: float = 0.2
 
     def __repr__(self) -> str:
@@ -66,10 +78,13 @@ METHODS = [
     Method(SyncSGD(), all_reduces(1), cohort=True),
     Method(SyncSGD(bucket_bytes="1 MB"), all_reduces(1), cohort=True),
     Method(SyncSGD(collective="halving_doubling"), all_reduces(1), cohort=True),
-    Method(SyncSGD(backup=1), all_reduces(1), cohort=True),
+    Method(SyncSGD(backup=1), all_reduces(1), cohort=True, alone=SyncSGD()),
     Method(LocalSGD(h=4), all_reduces(4), cohort=True),
     Method(LocalSGD(h=3, start_step=6), lambda n, steps, s: (4 + steps // 3) * 2 * (n - 1) * s, cohort=True),
     Method(LocalSGD(h=2, h_by_class={"cpu": 3}, weights="steps"), all_reduces(3)),
+    Method(SlowMo(h=4, beta=0.5), all_reduces(4), cohort=True, exact=False, alone=SlowMo(h=4, beta=0)),
+    Method(DiLoCo(h=4, outer=Nesterov(lr=0.7, momentum=0.5)), all_reduces(4), cohort=True, exact=False,
+           alone=DiLoCo(h=4, outer=Sgd(lr=1))),
     Method(ParameterServer(), round_trips(1)),
     Method(ParameterServer(bound=0), round_trips(1)),
     Method(ParameterServer(bound=2), round_trips(1)),
@@ -96,6 +111,7 @@ def make(make_job) -> Callable[..., Job]:
             "stragglers": ROUGH,
             "stop": Stop(steps=STEPS),
             "server_seconds": 1e-3,
+            "pass_seconds": np.full(n, 0.5e-3),
         }
         return make_job(method.strategy, n, S, **(given | fields))
 
@@ -181,8 +197,7 @@ def test_it_reads_digits(make, method):
 @every_method
 def test_one_worker_is_plain_sgd(make, method, finished):
     """Bit for bit: one worker's gradients are computed alone."""
-    if getattr(method.strategy, "backup", 0):
-        method = replace(method, strategy=SyncSGD())  # there is nobody to go on without
+    method = replace(method, strategy=method.alone or method.strategy)
     job = make(
         method, n=1, problem=DigitsMlp(hidden=(8,), batch=16), stop=Stop(steps=20),
         stragglers=(LOGNORMAL,), optimizer=Momentum(lr=0.1),
@@ -237,7 +252,8 @@ def test_everything_k_times_faster(make, method):
     fast = run(
         make(
             method, seconds=0.1 / k, bandwidth=f"{k} GB/s", latency=f"{10 / k!r} us", server_seconds=1e-3 / k,
-            optimizer_seconds=np.full(N, 0.002 / k), stragglers=(LOGNORMAL, SLOW, bursts),
+            optimizer_seconds=np.full(N, 0.002 / k), pass_seconds=np.full(N, 0.5e-3 / k),
+            stragglers=(LOGNORMAL, SLOW, bursts),
         )
     )  # fmt: skip
     assert fast.summary["simulated_s"] * k == pytest.approx(slow.summary["simulated_s"], rel=1e-9)

@@ -8,24 +8,39 @@ from pydantic import Field
 
 from simulator.strategies.ad_psgd import ADPSGD
 from simulator.strategies.base import Strategy
+from simulator.strategies.diloco import DiLoCo
 from simulator.strategies.dpsgd import DPSGD
 from simulator.strategies.local_sgd import LocalSGD
 from simulator.strategies.parameter_server import ParameterServer
+from simulator.strategies.slowmo import SlowMo
 from simulator.strategies.sync_sgd import SyncSGD
 
-__all__ = ["ADPSGD", "DPSGD", "KINDS", "LocalSGD", "ParameterServer", "Strategies", "Strategy", "SyncSGD"]
+__all__ = [
+    "ADPSGD",
+    "DPSGD",
+    "KINDS",
+    "DiLoCo",
+    "LocalSGD",
+    "ParameterServer",
+    "SlowMo",
+    "Strategies",
+    "Strategy",
+    "SyncSGD",
+]
 
 Strategies = Annotated[
-    ADPSGD | DPSGD | LocalSGD | ParameterServer | SyncSGD,
+    ADPSGD | DiLoCo | DPSGD | LocalSGD | ParameterServer | SlowMo | SyncSGD,
     Field(discriminator="kind"),
 ]
 """Any shipped method, by its `kind`."""
 
 KINDS: dict[str, type[Strategy]] = {
     "ad_psgd": ADPSGD,
+    "diloco": DiLoCo,
     "dpsgd": DPSGD,
     "local_sgd": LocalSGD,
     "parameter_server": ParameterServer,
+    "slowmo": SlowMo,
     "sync_sgd": SyncSGD,
 }
 """Shipped methods by name."""

@@ -1,0 +1,130 @@
+"""Law 4, continued: identities of local, outer, gossiping and elastic methods, in float64 (claims.csv).
+
+8 workers, a quadratic with an optimum and curvatures for each, exact gradients, stopped far from the optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from simulator.job import Job, Stop
+from simulator.optimizers import Momentum, Nesterov, Sgd
+from simulator.problems import Quadratic
+from simulator.run import run
+from simulator.strategies import DiLoCo, LocalSGD, SlowMo, Strategy
+from simulator.streams import Draws
+
+N, STEPS = 8, 48
+PROBLEM, PLAIN, DRAWS = Quadratic(dimension=10), Sgd(lr=0.05), Draws(1)
+ROUGH = (
+    {"per": "step", "factor": {"kind": "lognormal", "mean": 1.0, "sigma": 0.3}},
+    {"where": {"worker": 2}, "per": "run", "factor": {"kind": "constant", "value": 3.0}},
+)
+every_engine = pytest.mark.parametrize("engine", ["process", "cohort"])
+
+
+@pytest.fixture
+def job(make_job) -> Callable[..., Job]:
+    """A job that learns among stragglers; fields as in `make_job`."""
+
+    def make(strategy: Strategy, n: int = N, **fields: Any) -> Job:
+        given = {"problem": PROBLEM, "optimizer": PLAIN, "stop": Stop(steps=STEPS)}
+        given |= {"stragglers": ROUGH, "fidelity": "closed_form"}
+        return make_job(strategy, n, **(given | fields))
+
+    return make
+
+
+@pytest.fixture
+def model(job, finished) -> Callable[..., torch.Tensor]:
+    """What a method has learned: the final model of its run."""
+
+    def of(strategy: Strategy, n: int = N, *, engine: str = "process", **fields: Any) -> torch.Tensor:
+        return finished(job(strategy, n, **fields), engine).model_now().data
+
+    return of
+
+
+def apart(first: torch.Tensor, second: torch.Tensor) -> float:
+    return float((first - second).norm() / second.norm())
+
+
+def functions(n: int = N) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Curvatures and optima (n, d) of the workers' functions, and the model they start from (d,)."""
+    a, c = map(torch.from_numpy, PROBLEM.functions(n))
+    return a, c, torch.from_numpy(PROBLEM.initial(DRAWS))
+
+
+# outer steps
+
+
+@every_engine
+@pytest.mark.parametrize("optimizer", [PLAIN, Momentum(lr=0.02)], ids=repr)
+def test_slowmo_without_slow_momentum_is_local_sgd(model, optimizer, engine):
+    """p11i."""
+    local = model(LocalSGD(h=8), optimizer=optimizer)
+    assert apart(model(SlowMo(h=8, beta=0), optimizer=optimizer, engine=engine), local) < 1e-12
+    assert apart(model(SlowMo(h=8), optimizer=optimizer, engine=engine), local) > 1e-3
+
+
+@every_engine
+def test_diloco_with_outer_sgd_at_rate_1_is_local_sgd(model, engine):
+    """p13j."""
+    local = model(LocalSGD(h=16))
+    assert apart(model(DiLoCo(h=16, outer=Sgd(lr=1)), engine=engine), local) < 1e-10
+    assert apart(model(DiLoCo(h=16), engine=engine), local) > 1e-3
+
+
+@every_engine
+def test_slowmo_is_diloco_with_an_outer_heavy_ball(model, engine):
+    """At a constant rate, u = (x_0 - mean) / lr: lr alpha u is the outer heavy ball's step at rate alpha."""
+    outer = Momentum(lr=0.8, momentum=0.6)
+    slow = model(SlowMo(h=4, beta=0.6, alpha=0.8), engine=engine)
+    assert apart(slow, model(DiLoCo(h=4, outer=outer), engine=engine)) < 1e-12
+
+
+def test_slowmo_and_diloco_as_their_papers_write_them(model):
+    a, c, start = functions()
+    h, beta, alpha, m, rate = 4, 0.5, 0.9, 0.8, 0.7
+    slow, u, outer, v = start, 0.0, start, 0.0
+    for _ in range(STEPS // h):
+        mean = local_steps(slow, a, c, h).mean(0)
+        u = beta * u + (slow - mean) / PLAIN.lr
+        slow = slow - alpha * PLAIN.lr * u
+        change = outer - local_steps(outer, a, c, h).mean(0)
+        v = m * v + change
+        outer = outer - rate * (change + m * v)
+    assert apart(model(SlowMo(h=h, beta=beta, alpha=alpha)), slow) < 1e-12
+    assert apart(model(DiLoCo(h=h, outer=Nesterov(lr=rate, momentum=m))), outer) < 1e-12
+
+
+def local_steps(x: torch.Tensor, a: torch.Tensor, c: torch.Tensor, h: int) -> torch.Tensor:
+    """All workers' models after h plain steps from x, (n, d)."""
+    rows = x.expand_as(c)
+    for _ in range(h):
+        rows = rows - PLAIN.lr * a * (rows - c)
+    return rows
+
+
+@every_engine
+@pytest.mark.parametrize("strategy", [SlowMo(h=8, beta=0), DiLoCo(h=8, outer=Sgd(lr=1))], ids=repr)
+def test_between_averages_the_outer_model_is_what_was_learned(job, finished, strategy, engine):
+    """Stopped within a round: the method's model is that of the last average, the workers' have gone on."""
+    whole, torn = (finished(job(strategy, stop=Stop(steps=s)), engine) for s in (40, 45))
+    assert (torn.model_now().data == whole.model_now().data).all()
+    assert torn.maths.distance(torn.models_now()) > 0
+    assert whole.maths.distance(whole.models_now()) == 0
+
+
+def test_outer_steps_cost_their_passes(job):
+    """Nesterov reads x, g, m and writes x, m; every fourth of 48 steps, the same for both outer methods."""
+    fields = {"problem": None, "stragglers": (), "pass_seconds": np.full(N, 0.001)}
+    free = run(job(LocalSGD(h=4), **fields)).summary["simulated_s"]
+    for strategy in (SlowMo(h=4), DiLoCo(h=4)):
+        taken = run(job(strategy, **fields)).summary["simulated_s"]
+        assert taken - free == pytest.approx(12 * 5 * 0.001, rel=1e-9)
