@@ -148,7 +148,8 @@ class Includes:
         node = self._one(node, path, annotation)
         if isinstance(node.content, dict):
             node = self._topology(node, path)
-            tags = [node.content[tag].content for tag in TAGS if tag in node.content]
+            named = (node.content[tag].content for tag in TAGS if tag in node.content)
+            tags = [tag for tag in named if isinstance(tag, str)]
             inner = {
                 key: self.all(value, (*path, key), below(annotation, key, tags))
                 for key, value in node.content.items()

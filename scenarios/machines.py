@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from calibration import profiles
@@ -12,9 +12,12 @@ from simulator.placement import Workers
 
 if TYPE_CHECKING:
     from scenarios.schema import Scenario
+    from topologies import Topology
+
+Device = DeviceProfile | ConstantDevice
 
 
-def profile_of(scenario: Scenario, name: str) -> DeviceProfile | ConstantDevice:
+def profile_of(scenario: Scenario, name: str) -> Device:
     """A device profile by name: the scenario's own, or a shipped one.
 
     Raises:
@@ -32,7 +35,18 @@ def fabric_of(scenario: Scenario) -> Fabric:
     """
     has_server = scenario.training is not None and scenario.training.strategy.has_server
     extra = scenario.cluster.placement.extra_hosts if has_server else 0
-    return scenario.cluster.topology.build(partial(_nvlink, scenario), extra_hosts=extra, seed=scenario.seed)
+    own = tuple((name, nvlink(profile)) for name, profile in sorted(scenario.profiles.items()))
+    return _fabric(scenario.cluster.topology, extra, scenario.seed, own)
+
+
+@lru_cache(maxsize=2)  # variants mostly share a network, and large ones take seconds to build
+def _fabric(topology: Topology, extra: int, seed: int, own: tuple[tuple[str, Nvlink | None], ...]) -> Fabric:
+    known = dict(own)
+
+    def nvlink_of(name: str) -> Nvlink | None:
+        return known[name] if name in known else nvlink(profiles.load(name))
+
+    return topology.build(nvlink_of, extra_hosts=extra, seed=seed)
 
 
 def workers_of(scenario: Scenario, fabric: Fabric) -> Workers:
@@ -44,6 +58,6 @@ def workers_of(scenario: Scenario, fabric: Fabric) -> Workers:
     return Workers.of(fabric, scenario.cluster.placement.place(fabric, scenario.seed))
 
 
-def _nvlink(scenario: Scenario, name: str) -> Nvlink | None:
-    profile = profile_of(scenario, name)
+def nvlink(profile: Device) -> Nvlink | None:
+    """The NVLink of a device, if it has one."""
     return profile.nvlink if isinstance(profile, DeviceProfile) else None
