@@ -18,10 +18,10 @@ from simulator.yaml_source import read
 
 JUNK: list[Any] = [
     None, True, False, 0, -1, 1, 3.5, 1e308, "", "x", "3 s", "10 Gbit/s", "all", "none", "auto", "é", "&",
-    "*", "a.yaml", "x.yaml", "four_by_four", "module:Class", 2**62, -(2**63), [], [1], [[]], [None], [True], {},
-    ["a", "b"], [{}], {"kind": "star"}, {"kind": 3}, {"kind": None}, {"kind": []}, {"kind": {}}, {"a": {}},
-    {"": 1}, {"kind": "json:loads"}, {"kind": "prague"}, {"worker": 0}, {"graph": "ring"}, {"graph": {}},
-    {"x.y": 1}, {"first": 1, "count": 2}, [{"kind": "constant", "value": 1}],
+    "*", "a.yaml", "x.yaml", "four_by_four", "module:Class", 2**62, -(2**63), [], [1], [[]], [None], [True],
+    {}, ["a", "b"], [{}], {"kind": "star"}, {"kind": 3}, {"kind": None}, {"kind": []}, {"kind": {}},
+    {"a": {}}, {"": 1}, {"kind": "json:loads"}, {"kind": "prague"}, {"worker": 0}, {"graph": "ring"},
+    {"graph": {}}, {"x.y": 1}, {"first": 1, "count": 2}, [{"kind": "constant", "value": 1}],
 ]  # fmt: skip
 CHARACTERS = "{}[]:,#&*!|>'\"%@`-? \n\t~.0aé"
 
