@@ -38,7 +38,8 @@ def resolve(study: Study) -> Study:
     wrong = list(beside(study))
     for scenario in study.scenarios:
         wrong += _Case(scenario, study.nodes[scenario.variant]).wrong()
-    wrong += unused(study.scenarios, study.nodes)
+    if study.beside.sweep is None:  # else `scenarios.sweeps.plan` looks at all that it makes of them
+        wrong += unused((scenario, study.nodes[scenario.variant]) for scenario in study.scenarios)
     if wrong:
         raise InputErrors(list({str(one): one for one in wrong}.values()))
     return replace(study, scenarios=tuple(_looked_at(pruned(scenario)) for scenario in study.scenarios))

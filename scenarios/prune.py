@@ -6,7 +6,7 @@ gossips; a variant that does not is resolved without it, so that its hash does n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from scenarios.schema import Collective, MathsSpec, Scenario
@@ -54,21 +54,30 @@ _USED: dict[Path, tuple[Callable[[Scenario], bool], str]] = {
 }
 
 
-def unused(scenarios: Sequence[Scenario], nodes: Mapping[str, Node]) -> Iterator[InputError]:
-    """Values given that no variant uses."""
-    for path, (used, needed) in _USED.items():
-        given = [s for s in scenarios if nodes[s.variant].find(path)[1] == path and not _default(s, path)]
-        if given and not any(used(s) for s in scenarios):
-            node = nodes[given[0].variant]
-            yield node.error(path, expected=needed, found=f"{path[-1]}, which nothing here uses", key=True)
-    wanted = set().union(*(profiles_used(s.cluster.model_dump()) for s in scenarios))
-    for s in scenarios:
-        for name in s.profiles:
-            if name not in wanted:
-                path = ("profiles", name)
-                yield nodes[s.variant].error(
-                    path, expected="a profile that some devices have", found=repr(name), key=True
-                )
+def unused(given: Iterable[tuple[Scenario, Node]]) -> Iterator[InputError]:
+    """Values that no scenario uses, of those that some give; each scenario with what it was read from."""
+    first: dict[Path, Node] = {}
+    needed: set[Path] = set()
+    wanted: set[str] = set()
+    for s, node in given:
+        needed.update(path for path, (used, _) in _USED.items() if used(s))
+        wanted |= profiles_used(s.cluster.model_dump())
+        for path in _given(s, node):
+            first.setdefault(path, node)
+    for path, node in first.items():
+        if path[0] == "profiles":
+            found, expected, missed = repr(path[1]), "a profile that some devices have", path[1] not in wanted
+        else:
+            found, expected = f"{path[-1]}, which nothing here uses", _USED[path][1]
+            missed = path not in needed
+        if missed:
+            yield node.error(path, expected=expected, found=found, key=True)
+
+
+def _given(s: Scenario, node: Node) -> Iterator[Path]:
+    """What a scenario gives of what may be of no use."""
+    yield from (path for path in _USED if node.find(path)[1] == path and not _default(s, path))
+    yield from (("profiles", name) for name in s.profiles)
 
 
 def pruned(s: Scenario) -> Scenario:

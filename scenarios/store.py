@@ -38,7 +38,7 @@ RECORDS: dict[str, tuple[str, ...]] = {
 #: What a run directory may hold of ours; whatever else lies there stays untouched.
 FILES = (
     "scenario.yaml", "summary.json", *(f"{name}.parquet" for name in COLUMNS), "trace.json.gz", "report.html",
-    "manifest.json",
+    "error.json", "manifest.json",
 )  # fmt: skip
 
 #: More directories than this below one place are not searched for runs.
@@ -168,6 +168,14 @@ def write_run(
     return Run(document, made, result.summary, path, result)
 
 
+def write_files(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write the directory of a run that was made elsewhere, from the contents of its files."""
+    with _directory(path) as place:
+        for name in FILES:
+            if name in files:
+                (place / name).write_bytes(files[name])
+
+
 class _directory:
     """A place to fill; moved to `path` whole at the end, or file by file where that exists, manifest last."""
 
@@ -196,8 +204,12 @@ class _directory:
 
     def _move(self) -> None:
         if not self.path.exists():
-            os.rename(self.place, self.path)
-            return
+            try:
+                os.rename(self.place, self.path)
+                return
+            except OSError:
+                if not self.path.is_dir():
+                    raise  # else somebody has made the same run meanwhile
         clear(self.path)
         for name in FILES:  # the manifest is the last of them
             if (self.place / name).exists():
@@ -233,20 +245,29 @@ def finished(
     It must be finished, of the same scenario, contents of input files and version of our code, and hold at
     least the tables asked for.
     """
-    if not (path / "manifest.json").is_file():
-        return None
     try:
-        run = read_run(path)
+        return read_run(path) if is_finished(path, document, record, inputs) else None
     except InputError:
         return None
+
+
+def is_finished(
+    path: Path, document: Mapping[str, Any], record: str, inputs: Mapping[str, str] | None = None
+) -> bool:
+    """Whether there is such a run; reads the manifest alone."""
+    if not (path / "manifest.json").is_file():
+        return False
+    try:
+        made = read_json(path / "manifest.json")
+    except InputError:
+        return False
     wanted: dict[str, Any] = {
         "paceline": version(), "source_hash": source_hash(), "scenario_hash": scenario_hash(document),
         "inputs": dict(inputs or {}),
     }  # fmt: skip
     levels = list(RECORDS)
-    same = all(run.manifest.get(key, {}) == value for key, value in wanted.items())
-    enough = run.manifest.get("record") in levels[levels.index(record) :]
-    return run if same and enough else None
+    same = all(made.get(key, {}) == value for key, value in wanted.items())
+    return same and made.get("record") in levels[levels.index(record) :]
 
 
 def collect(paths: Sequence[Path]) -> list[Run]:

@@ -15,7 +15,7 @@ from scenarios.expressions import SUMMARY_KEYS
 from scenarios.planning import SeedRange
 from scenarios.study import Sweep
 from simulator.errors import InputError
-from simulator.yaml_source import Node, Path, dotted, shown
+from simulator.yaml_source import Node, Path, dotted
 
 if TYPE_CHECKING:
     from scenarios.loading import Study
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 TEXTS = frozenset({"band", "executed", "costed", "validated", "digest", "seed", "variant", "mfu_peak_dtype"})
 
 _OTHER_TYPE = re.compile(r"true|false|null|~|[-+]?[.0-9][-+.0-9e]*|", re.IGNORECASE)
+
+_QUANTITY = re.compile(r"[-+.0-9e]+ [A-Za-z]+(/s)?")
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,28 @@ def short_keys(keys: Sequence[str]) -> dict[str, str]:
 
 
 def label(values: Mapping[str, Any]) -> str:
-    """A point in words that can be a folder's name; different points have different ones.
+    """A point in words; different points have different ones.
 
     >>> label({"training.optimizer.lr": 0.03, "cluster.topology.link.bandwidth": "25 Gbit/s"})
     'lr=0.03,bandwidth=25 Gbit/s'
     """
     short = short_keys(list(values))
     return ",".join(f"{short[key]}={_unlike_others(value)}" for key, value in values.items())
+
+
+def folder(values: Mapping[str, Any]) -> str:
+    """The same, with quantities as a path can have them.
+
+    >>> folder({"cluster.topology.link.bandwidth": "25 Gbit/s"})
+    'bandwidth=25Gbit_s'
+    """
+    written = {key: value for key, value in values.items() if not isinstance(value, str)}
+    written |= {
+        key: value.replace(" ", "").replace("/", "_") if _QUANTITY.fullmatch(value) else value
+        for key, value in values.items()
+        if isinstance(value, str)
+    }
+    return label({key: written[key] for key in values})
 
 
 def _unlike_others(value: Any) -> str:
