@@ -20,8 +20,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import flop_registry
+from torch.utils.flop_counter import conv_flop_count, flop_registry
 
+from calibration.operations.losses import cross_entropy
 from simulator.operations import Operation, Operations
 
 LOSS = "loss"  # layer of what happens outside of the module
@@ -34,6 +35,7 @@ _FREE = (
     "empty_strided",
     "new_empty_strided",
 )  # allocations without traffic
+_LOOK_UPS = (torch.ops.aten.embedding, torch.ops.aten._embedding_bag)
 _KINDS = (  # the first fragment found in an operator's name decides
     ("conv", "convolution"),
     ("embedding", "embedding"),
@@ -82,25 +84,44 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         out = func(*args, **(kwargs or {}))
         if not func.is_view and func._schema.name.removeprefix("aten::") not in _FREE:
             layer, backward = self.layer()
-            count = flop_registry.get(func.overloadpacket)
-            flop = float(count(*args, **(kwargs or {}), out_val=out)) if count else 0.0
             kind = _kind(func._schema.name)
             kernels = _kernels(func, args, kwargs, out)
-            for leaves in kernels:
-                self.rows.append(_Row(layer, backward, kind, flop / len(kernels), sum(map(_numbers, leaves))))
+            flop = _flop(func, args, kwargs or {}, out)
+            for numbers in kernels:
+                self.rows.append(_Row(layer, backward, kind, flop, numbers))
         return out
 
 
-def _kernels(func: Any, args: tuple[Any, ...], kwargs: Any, out: Any) -> list[list[Any]]:
-    """What each kernel of an operator reads and writes.
+def _flop(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> float:
+    """FLOP of each kernel of an operator.
+
+    Either gradient of a convolution takes as many as its forward pass. (Torch's own count of them forgets
+    groups.)
+    """
+    if func.overloadpacket is torch.ops.aten.convolution_backward:
+        by_output, inputs, weights = args[:3]
+        return float(conv_flop_count(inputs.shape, weights.shape, by_output.shape, transposed=args[7]))
+    count = flop_registry.get(func.overloadpacket)
+    return float(count(*args, **kwargs, out_val=out)) if count else 0.0
+
+
+def _kernels(func: Any, args: tuple[Any, ...], kwargs: Any, out: Any) -> list[float]:
+    """How many numbers each kernel of an operator reads and writes.
 
     One kernel each, but for the backward pass of a convolution: one gives the gradient by its input, one
-    that by its weights; both read the gradient of the output, and each has half of the FLOP.
+    that by its weights; both read the gradient of the output. Embeddings read the rows looked up only.
     """
     if func.overloadpacket is torch.ops.aten.convolution_backward and None not in out[:2]:
         by_output, inputs, weights = args[:3]
-        return [[by_output, weights, out[0]], [by_output, inputs, out[1], out[2]]]
-    return [[*tree_leaves((args, kwargs)), *tree_leaves(out)]]
+        return [_total(by_output, weights, out[0]), _total(by_output, inputs, out[1], out[2])]
+    if func.overloadpacket in _LOOK_UPS:
+        table, symbols = args[:2]
+        return [_total(args[1:], kwargs, out) + symbols.numel() * table.shape[1]]
+    return [_total(args, kwargs, out)]
+
+
+def _total(*values: Any) -> float:
+    return sum(map(_numbers, tree_leaves(values)))
 
 
 def _metadata(node: Any) -> dict[str, Any]:
@@ -155,7 +176,7 @@ def _hooks(model: nn.Module, recorder: _Recorder) -> Iterator[Any]:
         yield module.register_forward_hook(leave)
 
 
-def _record(model: nn.Module, inputs: Tensor, loss: Callable[[Tensor], Tensor]) -> _Recorder:
+def _record(model: nn.Module, inputs: Tensor, loss: Callable[[Any], Tensor]) -> _Recorder:
     """One forward and backward pass."""
     recorder = _Recorder()
     owned = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
@@ -177,17 +198,11 @@ def _record(model: nn.Module, inputs: Tensor, loss: Callable[[Tensor], Tensor]) 
     return recorder
 
 
-def cross_entropy(scores: Tensor) -> Tensor:
-    """Mean cross-entropy over the last axis, against labels on the meta device."""
-    flat = scores.reshape(-1, scores.shape[-1])
-    return nn.functional.cross_entropy(flat, torch.empty(len(flat), dtype=torch.long, device="meta"))
-
-
 def trace(
     build: Callable[[], nn.Module],
     sample: tuple[int, ...],
     dtype: torch.dtype = torch.float32,
-    loss: Callable[[Tensor], Tensor] = cross_entropy,
+    loss: Callable[[Any], Tensor] = cross_entropy,
 ) -> Operations:
     """The operations of one gradient of a module.
 

@@ -8,7 +8,10 @@ import torch
 from torch import nn
 
 from calibration import operations as shipped
-from calibration.operations.__main__ import traced
+from calibration.operations.__main__ import built, traced
+from calibration.operations.detection import RetinaNet
+from calibration.operations.recurrent import Bidirectional
+from calibration.operations.residual import resnext50
 from calibration.operations.trace import trace
 from simulator.errors import InputError
 from simulator.operations import KINDS, Operations
@@ -41,7 +44,14 @@ def test_stored_is_traced(name: str) -> None:
     [  # as published by torchvision; multiply-adds of a 224 x 224 image
         ("resnet18", 11_689_512, 1.81),
         ("resnet50", 25_557_032, 4.09),
+        ("resnet101", 44_549_160, 7.80),
+        ("resnext50", 25_028_904, 4.23),
+        ("mobilenet_v2", 3_504_872, 0.30),
+        ("alexnet", 61_100_840, 0.714),
         ("vgg16", 138_357_544, 15.47),
+        ("vgg19", 143_667_240, 19.63),
+        ("googlenet", 6_624_904, 1.498),
+        ("vit_b_16", 86_567_656, 17.56),
     ],
 )
 def test_published_sizes(name: str, parameters: int, giga_mac: float) -> None:
@@ -51,6 +61,91 @@ def test_published_sizes(name: str, parameters: int, giga_mac: float) -> None:
     # The backward pass does twice the forward pass, but for the first layer's gradient by the image.
     first = model.flop[0]
     assert model.flop_per_sample == pytest.approx(3 * model.forward_flop - first, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("lenet5", 61_706),  # 156 + 2,416 + 48,120 + 10,164 + 850
+        ("resnet20", 269_722),  # "0.27 M" in table 6 of the paper
+        ("gpt2", 124_439_808),  # this and the following as Hugging Face's models count
+        ("gpt2_medium", 354_823_168),
+        ("gpt2_large", 774_030_080),
+        ("gpt2_xl", 1_557_611_200),
+        ("gpt_neo_125m", 125_198_592),
+        ("gpt_neo_8m", 19_702_528),
+        ("bert_base", 109_482_240 + 624_188),  # the encoder with its pooler, and the heads of pre-training
+        ("bert_large", 335_141_888 + 1_084_220),
+        ("sparse_mlp", 47_236 * 128 + 129 * 64 + 65 * 103),
+    ],
+)
+def test_known_parameters(name: str, parameters: int) -> None:
+    assert shipped.load(name).total_parameters == parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "depth"),
+    [("gpt2", 768, 12), ("gpt2_xl", 1600, 48), ("gpt_neo_125m", 768, 12), ("gpt_neo_8m", 256, 8)],
+)
+def test_decoders_flop_are_six_a_weight_and_attention(name: str, width: int, depth: int) -> None:
+    """A symbol: 6 FLOP for each weight of a product, the shared embedding among them, and 12 T W a layer."""
+    symbols = shipped.MODELS[name].sample[0]
+    weights = 12 * width**2 * depth + 50_257 * width
+    assert shipped.load(name).flop_per_sample == symbols * (6 * weights + 12 * symbols * width * depth)
+
+
+def test_the_acoustic_model_is_the_published_size() -> None:
+    size = 4 * shipped.load("lstm_acoustic").total_parameters / 2**20
+    assert size == pytest.approx(165, abs=0.5)  # "165 MB"
+
+
+def test_retinanets_parts_are_published() -> None:
+    """Torchvision's RetinaNet on ResNet-50 (91 classes) is arranged alike; the backbone is published alone."""
+    with torch.device("meta"):
+        published = RetinaNet(91, 64, 1)
+        backbone = resnext50()
+        ours = RetinaNet(264, 128, 32)
+    assert sum(p.numel() for p in published.parameters()) == 34_014_999
+    norms = sum(
+        p.numel() for m in backbone.modules() if isinstance(m, nn.BatchNorm2d) for p in m.parameters()
+    )
+    stages = sum(p.numel() for m in (ours.stem, ours.stages) for p in m.parameters())
+    assert stages == 25_028_904 - norms - 1000 * 2049
+    assert shipped.load("retinanet_resnext50").total_parameters == sum(p.numel() for p in ours.parameters())
+
+
+def test_cells_are_torchs() -> None:
+    """The model's layer and torch's LSTM: one output, one gradient."""
+    torch.manual_seed(0)
+    inputs, cells = 5, 7
+    ours, theirs = Bidirectional(inputs, cells).double(), nn.LSTM(inputs, cells, bidirectional=True).double()
+    with torch.no_grad():
+        for place, end in enumerate(("", "_reverse")):
+            for mine, name in ((ours.by_input, "weight_ih"), (ours.by_hidden, "weight_hh")):
+                mine[place] = getattr(theirs, f"{name}_l0{end}").T
+            for mine, name in ((ours.bias_input, "bias_ih"), (ours.bias_hidden, "bias_hh")):
+                mine[place, 0] = getattr(theirs, f"{name}_l0{end}")
+    x_TBI = torch.randn(4, 3, inputs, dtype=torch.float64)
+    ones, others = ours(x_TBI), theirs(x_TBI)[0]
+    assert torch.allclose(ones, others, atol=1e-12)
+    weights = torch.randn_like(ones)
+    (ones * weights).sum().backward()
+    (others * weights).sum().backward()
+    assert ours.by_input.grad is not None
+    assert ours.by_hidden.grad is not None
+    expected = {name: weight.grad for name, weight in theirs.named_parameters() if weight.grad is not None}
+    assert torch.allclose(ours.by_input.grad[1], expected["weight_ih_l0_reverse"].T, atol=1e-12)
+    assert torch.allclose(ours.by_hidden.grad[0], expected["weight_hh_l0"].T, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["lenet5", "resnet20", "gpt_neo_8m", "sparse_mlp", "mobilenet_v2"])
+def test_modules_compute(name: str) -> None:
+    """They are models, not only sizes: real numbers go through them."""
+    model = shipped.MODELS[name]
+    shape = (2, *model.sample)
+    inputs = torch.randint(0, 100, shape) if model.tokens else torch.rand(shape)
+    with torch.no_grad():
+        assert bool(built(name, model)(inputs).isfinite().all())
 
 
 @pytest.mark.parametrize(
