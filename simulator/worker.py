@@ -316,6 +316,7 @@ class Worker:
             self._models[-1] = (time, x)
         else:
             self._models.append((now, x))
+        self.model_at(now)
 
     @verb
     def send(self, line: Line, peer: int, x: Vector) -> Proc[None]:
