@@ -24,6 +24,7 @@ from simulator.recorder import Recorder
 from simulator.server import Server
 from simulator.stragglers import Slowdown
 from simulator.streams import Draws
+from simulator.surroundings import Surroundings
 from simulator.values import Vector
 from simulator.worker import Worker
 
@@ -54,16 +55,21 @@ class Engine:
     Args:
         job: what to run.
         clock: the clock; tests give one that shuffles ties.
+        network: one to share with another run, beside which this one begins now.
+
+    Attributes:
+        begin: when its workers begin, seconds.
     """
 
-    def __init__(self, job: Job, clock: Clock | None = None) -> None:
+    def __init__(self, job: Job, clock: Clock | None = None, network: Network | None = None) -> None:
         self.job = job
         self.size = len(job.workers.node)
         self.clock = clock or Clock()
         self.draws = Draws(job.seed)
         self.maths = job.maths(self.draws)
         self.slowdown = Slowdown(job.stragglers, self.draws, job.workers)
-        self.network = Network(
+        self.begin: float = self.clock.now if network is not None else 0.0
+        self.network = network or Network(
             self.clock,
             job.fabric,
             fidelity=job.fidelity,
@@ -89,6 +95,7 @@ class Engine:
         self._last_update: _Update | None = None
         self._steps_counted = 0
         self._unfinished = self.size
+        self.surroundings = Surroundings(self)
 
     # facts
 
@@ -279,6 +286,7 @@ class Engine:
         """
         if self.observer:
             self.observer.plan()
+        self.surroundings.begin()
         clock, limit, told, events = self.clock, self.time_limit, monotonic(), 0
         while not self.stopped:
             time = clock.peek()
@@ -289,6 +297,8 @@ class Engine:
                 raise StuckError(self._stuck())
             clock.step()
             events += 1
+            if not events & 4095 and self._only_strangers_move():
+                raise StuckError(self._stuck())
             if progress and not events & 255 and monotonic() - told > 0.1:
                 told = monotonic()
                 progress(self._share_done(), clock.now)
@@ -304,6 +314,12 @@ class Engine:
         if stop.samples:
             shares.append(self._steps_counted * self.batch / stop.samples)
         return min(max(shares), 1.0)
+
+    def _only_strangers_move(self) -> bool:
+        """Whether background traffic is all that keeps the clock going."""
+        if not self.surroundings.keeps_clock_busy or self.network.unaccounted_in_flight:
+            return False
+        return self.clock.waiting <= self.network.wakes + (self.observer is not None)
 
     def _stuck(self) -> str:
         if self.cohort is not None:

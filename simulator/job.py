@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simulator.background import BackgroundFlows
 from simulator.cost import StepTime
 from simulator.fabric import Fabric, FloatArray
+from simulator.link_schedule import LinkChange
 from simulator.maths import Maths
 from simulator.network import Fidelity, SendEnds
 from simulator.optimizers import Optimizer
@@ -22,6 +24,7 @@ from simulator.streams import Draws
 
 if TYPE_CHECKING:
     from simulator.peers import PeerGraph
+    from simulator.surroundings import OtherJob
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Job:
         server_seconds: time of one update there.
         pass_seconds: time to read or write one vector of the model's size on each worker's device, shape
             (n,); None: no time.
+        link_schedule, background, others: what goes on around the run.
         evaluate_every: seconds between evaluations; None for the start and the end only.
         evaluate_split: which samples evaluations use.
         record: what is kept.
@@ -101,6 +105,9 @@ class Job:
     server_node: int | None = None
     server_seconds: float = 0.0
     pass_seconds: FloatArray | None = None
+    link_schedule: tuple[LinkChange, ...] = ()
+    background: tuple[BackgroundFlows, ...] = ()
+    others: tuple[OtherJob, ...] = ()
     evaluate_every: float | None = None
     evaluate_split: str = "test"
     record: RecordLevel = "all"

@@ -93,6 +93,8 @@ class Result:
         summary: the keys of `schema.md` 2; plain Python numbers, None for null (no NaN, no numpy scalars).
         workers: one row a worker, in rank order. `host` is text, `device` the device's index within its host.
         links: one row a directed link, in link order (row number = link id). `src`, `dst` are node names.
+            `bytes` are all; `background_bytes` and `others_bytes` those of them that are not the run's own.
+            `utilisation` is of what the link could have carried, schedules of its bandwidth included.
         curve: one row an evaluation, split and model, in order of time. None in a timing-only run.
         steps: one row a worker's finished local step. `step` counts from 1.
         spans: one row a span of a worker's time, any order. `peer` is a worker's rank, or the number of

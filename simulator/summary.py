@@ -30,6 +30,8 @@ def result_of(engine: Engine, cut: float) -> Result:
     shares = _shares(recorder, simulated)
     summary = _times(engine, simulated, shares) | _traffic(engine) | quality
     summary |= _worth(engine, simulated, summary["samples_costed"])
+    if engine.job.others:
+        summary["others"] = engine.surroundings.summaries(cut)
     summary |= {
         "band": None,
         **engine.job.names,
@@ -102,12 +104,13 @@ def _worth(engine: Engine, simulated: float, samples: int) -> dict[str, Any]:
 
 
 def _traffic(engine: Engine) -> dict[str, float]:
-    network = engine.network
+    """The run's own bytes, but for the busiest link's: those are all that it carried."""
+    network, apart = engine.network, engine.surroundings.accounts()
     ticks = {
-        "bytes_sent": network.sent_ticks,
-        "bytes_received": network.received_ticks,
-        "bytes_dropped": network.dropped_ticks,
-        "bytes_in_flight": network.in_flight_ticks,
+        "bytes_sent": network.sent_ticks - sum(one.sent_ticks for one in apart.values()),
+        "bytes_received": network.received_ticks - sum(one.received_ticks for one in apart.values()),
+        "bytes_dropped": network.dropped_ticks - sum(one.dropped_ticks for one in apart.values()),
+        "bytes_in_flight": network.in_flight_ticks - sum(one.in_flight_ticks for one in apart.values()),
         "bytes_per_link_max": int(network.link_ticks.max(initial=0)),
     }
     return {name: count / TICKS_PER_BYTE for name, count in ticks.items()}
@@ -146,7 +149,8 @@ def _links(engine: Engine, cut: float) -> Columns:
     """What links carried until the cut, seconds, which may lie behind the last finished span."""
     fabric, network = engine.job.fabric, engine.network
     carried = network.link_bytes
-    capacity = fabric.bandwidth * cut if cut else np.full(fabric.links, np.inf)
+    capacity = network.supplied(cut) if cut else np.full(fabric.links, np.inf)
+    apart = engine.surroundings.accounts()
     return {
         "link": np.array(fabric.link_names),
         "src": Coded(fabric.tail, fabric.node_names),
@@ -157,4 +161,5 @@ def _links(engine: Engine, cut: float) -> Columns:
         "busy_s": network.busy_seconds,
         "utilisation": carried / capacity,
         "utilisation_peak": network.peak_utilisation,
+        **{f"{name}_bytes": one.link_ticks / TICKS_PER_BYTE for name, one in apart.items()},
     }

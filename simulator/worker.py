@@ -57,13 +57,13 @@ class Worker:
         self.dropped: str | None = None
         self.finished = False
         self.rounds = 0
-        self.line = Line(0.0)
+        self.line = Line(engine.begin)
         self.joining: Sequence[Handle[Any]] = ()
         self.beside: list[Handle[Any]] = []
         self._engine = engine
         self._cost = engine.job.costs[rank]
         self._drawn = 0
-        self._step_start = 0.0
+        self._step_start = engine.begin
         self._spent = [0.0] * 8
         self._sent = 0.0
         self._pushed: Request | None = None
