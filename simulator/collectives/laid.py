@@ -37,8 +37,15 @@ class LaidPlan:
         self.together = plan.together
         self.steps = plan.steps
         self.loads = lay(network, nodes, plan.steps)
+        self._changes = network.changes
         self._order()
         self.busiest = self._busiest(network.fabric.bandwidth)
+
+    def keep_up(self, network: Network) -> None:
+        """Lay the steps anew if bandwidths have changed: loads know what the links give at present."""
+        if self._changes != network.changes and network.fidelity != "flows":
+            self.loads = lay(network, np.array(self.nodes, dtype=np.int64), self.steps)
+        self._changes = network.changes
 
     def _order(self) -> None:
         """Turn what each step waits for round, into what follows each step."""

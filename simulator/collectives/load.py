@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from simulator.collectives.plan import Part, Step
-from simulator.fabric import Fabric, FloatArray, IntArray
+from simulator.fabric import FloatArray, IntArray
 from simulator.network import Network
 
 
@@ -104,7 +104,8 @@ def lay(network: Network, nodes: IntArray, steps: Sequence[Step]) -> list[Load]:
     dst = nodes[np.concatenate([s.part.dst for s in steps])]
     paths = fabric.router.paths(src, dst)
     latency = fabric.path_latency(paths)
-    pace = _pace(fabric, paths, np.repeat([s.stage for s in steps], [len(s.part.src) for s in steps]))
+    stage = np.repeat([s.stage for s in steps], [len(s.part.src) for s in steps])
+    pace = _pace(network.bandwidth, paths, stage)
     loads, begin = [], 0
     for step in steps:
         edges = slice(begin, begin + len(step.part.src))
@@ -113,14 +114,14 @@ def lay(network: Network, nodes: IntArray, steps: Sequence[Step]) -> list[Load]:
     return loads
 
 
-def _pace(fabric: Fabric, paths: IntArray, stage: IntArray) -> FloatArray:
+def _pace(bandwidth: FloatArray, paths: IntArray, stage: IntArray) -> FloatArray:
     """Seconds per byte of each edge if all edges of its stage share each link equally, shape (edges,)."""
     pace = np.zeros(len(paths))
     for each in np.unique(stage):
         rows = stage == each
         used = paths[rows]
-        count = np.bincount(used[used >= 0], minlength=fabric.links)
-        per_link = np.append(count / fabric.bandwidth, 0.0)  # the pad -1 reads the last
+        count = np.bincount(used[used >= 0], minlength=len(bandwidth))
+        per_link = np.append(count / bandwidth, 0.0)  # the pad -1 reads the last
         pace[rows] = per_link[used].max(axis=1, initial=0.0)
     return pace
 
