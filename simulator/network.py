@@ -49,6 +49,7 @@ class Network:
         bandwidth: bytes/s of each link at present, shape (links,).
         log: of the activities that have ended, in order of ending; None if not kept.
         wakes: events of its own that it has on the clock.
+        changes: how often a bandwidth has changed.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Network:
         self._best = self.bandwidth.copy()  # highest bandwidth each link has had: for the law
         self._accounts: list[Account] = []
         self._supply: Supply | None = None
-        self.wakes = 0
+        self.wakes = self.changes = 0
         self._routes: dict[tuple[int, int], Route] = {}
         self._shares: Shares = Unshared(self.bandwidth)
         self._in_flight: dict[Transfer, None] = {}
@@ -140,6 +141,7 @@ class Network:
         self._routes.clear()
         if self._supply is None:
             self._supply = Supply(self.bandwidth)
+        self.changes += 1
         self._supply.change(link, float(self.bandwidth[link]), self.clock.now)
         self.bandwidth[link] = self._changed[link] = bandwidth
         self._best[link] = max(self._best[link], bandwidth)

@@ -98,7 +98,9 @@ class Group:
         """The laid plan of an operation, made at its first use."""
         key = (op, algorithm, root)
         laid = self._laid.get(key)
-        if laid is None:
+        if laid is not None:
+            laid.keep_up(self.network)
+        else:
             if (op, algorithm) not in _PLANS:
                 known = ", ".join(a for o, a in _PLANS if o == op)
                 raise ValueError(f"no {algorithm!r} for {op}, known: {known}")
