@@ -17,6 +17,7 @@ from simulator.devices import ConstantDevice, DeviceProfile
 from simulator.engine import Progress
 from simulator.errors import InputError
 from simulator.fabric import FloatArray
+from simulator.input_pipeline import Loading
 from simulator.job import Job, Stop, Target
 from simulator.maths import Maths
 from simulator.maths.ghost import GhostMaths
@@ -26,7 +27,7 @@ from simulator.recorder import RecordLevel
 from simulator.result import Result
 from simulator.run import EngineKind, run
 from simulator.streams import Draws
-from simulator.workload import Workload
+from simulator.workload import Workload, WorkloadSpec
 
 Device = DeviceProfile | ConstantDevice
 
@@ -79,6 +80,7 @@ def job_of(scenario: Scenario, record: RecordLevel = "all") -> Job:
         maths=_maths(scenario, workload, n),
         stop=_stop(scenario, n),
         stragglers=scenario.stragglers,
+        input=_loading(scenario, workers),
         gossip=training.gossip,
         fidelity=scenario.network.fidelity,
         send_ends=scenario.network.send_ends,
@@ -111,6 +113,14 @@ def workload_of(scenario: Scenario, n: int) -> Workload:
     if problem is None:
         raise InputError("a workload or a problem", field="workload", hint="for example resnet18")
     return Workload.of_layers(problem.name, problem.layers(), problem.batch_size(n))
+
+
+def _loading(scenario: Scenario, workers: Workers) -> Loading | None:
+    """How samples are loaded, if the workload says so."""
+    workload = scenario.workload
+    if not isinstance(workload, WorkloadSpec) or workload.input is None:
+        return None
+    return workload.input.loading(workload.batch, workers)
 
 
 def gradient_seconds(scenario: Scenario) -> float:

@@ -23,7 +23,7 @@ from simulator.lone_verbs import LoneVerbs
 from simulator.meetings import Meeting, Part, Want
 from simulator.outer_models import OuterModels
 from simulator.process import Proc, Step, complain_of_dropped, verb
-from simulator.recorder import COMMUNICATION, COMPUTE, WAITING
+from simulator.recorder import COMMUNICATION, COMPUTE, INPUT, WAITING
 from simulator.values import Vector
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ class Cohort(LoneVerbs):
         self._engine = engine
         self._line = Line(0.0)
         self._drawn = 0
+        loading = engine.job.input
+        self._loader = None if loading is None else loading.of_all()
         self._step_start = self.t
         self._spent = np.zeros((8, self.size))
         self._sent = np.zeros(self.size)
@@ -188,6 +190,7 @@ class Cohort(LoneVerbs):
     def gradient(self, line: Line, x: Vector) -> Proc[Vector]:
         """One stochastic gradient of every worker at x."""
         only_on_main(line, self.who, "gradient")
+        self._load()
         value = self._compute_gradient(x, self._totals)
         yield from self._let_others_see()
         return value
@@ -196,6 +199,7 @@ class Cohort(LoneVerbs):
     def gradient_parts(self, line: Line, x: Vector, bucket_bytes: float) -> Proc[list[Part]]:
         """One gradient of every worker in buckets; `ready` of a part is a vector."""
         only_on_main(line, self.who, "gradient_parts")
+        self._load()
         start, draw = self.t, self._drawn
         offsets, nbytes = self._buckets_of(bucket_bytes)
         value = self._compute_gradient(x, offsets[-1])
@@ -215,6 +219,13 @@ class Cohort(LoneVerbs):
             offsets = np.stack([each[id(cost)][0] for cost in costs], axis=1)
             found = self._buckets[bucket_bytes] = (offsets, tuple(each[id(costs[0])][1].tolist()))
         return found
+
+    def _load(self) -> None:
+        """Wait until the samples of the next gradients are there."""
+        if self._loader is not None:
+            taken = self._loader.take(self.t)
+            self._record(INPUT, self.t, taken, self._engine.recorder.name("input"))
+            self.t = taken
 
     def _compute_gradient(self, x: Vector, work: FloatArray) -> Vector:
         draw = self._drawn

@@ -11,6 +11,7 @@ import numpy as np
 from simulator.background import BackgroundFlows
 from simulator.cost import StepTime
 from simulator.fabric import Fabric, FloatArray
+from simulator.input_pipeline import Loading
 from simulator.link_schedule import LinkChange
 from simulator.maths import Maths
 from simulator.network import Fidelity, SendEnds
@@ -66,6 +67,7 @@ class Job:
         maths: makes the run's maths; called with its random draws.
         stop: when it ends.
         stragglers: what slows workers down.
+        input: how long samples take to load; None: they are there.
         gossip: who may exchange with whom, if the scenario names a graph.
         fidelity, send_ends, message_overhead, algorithms: of the network and its collectives.
         server_node: where a parameter server lives, None without one.
@@ -97,6 +99,7 @@ class Job:
     maths: Callable[[Draws], Maths]
     stop: Stop
     stragglers: tuple[StragglerSpec, ...] = ()
+    input: Loading | None = None
     gossip: PeerGraph | None = None
     fidelity: Fidelity = "bundles"
     send_ends: SendEnds = "left"

@@ -26,7 +26,7 @@ from simulator.line import (
 from simulator.meetings import Meeting, Part, Want
 from simulator.outer_models import OuterModels
 from simulator.process import Proc, Step, complain_of_dropped, verb
-from simulator.recorder import COMMUNICATION, COMPUTE, WAITING
+from simulator.recorder import COMMUNICATION, COMPUTE, INPUT, WAITING
 from simulator.values import Vector
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ class Worker:
         self._engine = engine
         self._cost = engine.job.costs[rank]
         self._drawn = 0
+        loading = engine.job.input
+        self._loader = None if loading is None else loading.of_worker(rank)
         self._step_start = engine.begin
         self._spent = [0.0] * 8
         self._sent = 0.0
@@ -163,6 +165,7 @@ class Worker:
     def gradient(self, line: Line, x: Vector) -> Proc[Vector]:
         """One stochastic gradient at x; takes the workload's forward and backward time."""
         only_on_main(line, self.who, "gradient")
+        self._load(line)
         value, _, end = self._compute_gradient(line, x, self._cost.total)
         if end > self._engine.clock.now:
             yield self._engine.clock.at(end)
@@ -172,6 +175,7 @@ class Worker:
     def gradient_parts(self, line: Line, x: Vector, bucket_bytes: float) -> Proc[list[Part]]:
         """One gradient in buckets, in the order of the backward pass; each exists as soon as it is full."""
         only_on_main(line, self.who, "gradient_parts")
+        self._load(line)
         draw = self._drawn
         ready, nbytes = self._cost.buckets(bucket_bytes, beside=self.size > 1)
         value, start, _ = self._compute_gradient(line, x, float(ready[-1]))
@@ -182,6 +186,13 @@ class Worker:
             Part(part, finish(self.rank, draw, start, offset))
             for part, offset in zip(values, ready.tolist(), strict=True)
         ]
+
+    def _load(self, line: Line) -> None:
+        """Wait until the samples of the next gradient are there."""
+        if self._loader is not None:
+            taken = self._loader.take(line.t)
+            self._record(INPUT, line.t, taken, self._engine.recorder.name("input"))
+            line.t = taken
 
     def _compute_gradient(self, line: Line, x: Vector, work: float) -> tuple[Vector, float, float]:
         start, draw = line.t, self._drawn

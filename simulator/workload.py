@@ -12,6 +12,7 @@ from pydantic import Field, PositiveInt
 from simulator.cost import StepTime
 from simulator.devices import ConstantDevice, DeviceProfile
 from simulator.fabric import FloatArray, IntArray
+from simulator.input_pipeline import InputSpec
 from simulator.operations import BYTES, Dtype, LayerCost, Operations
 from simulator.spec import Spec
 
@@ -121,6 +122,7 @@ class WorkloadSpec(Spec):
     batch: PositiveInt = Field(description="samples a gradient costs")
     dtype: Dtype = "fp32"
     gradient_dtype: Dtype | None = Field(None, description="on the wire; by default as `dtype`")
+    input: InputSpec | None = Field(None, description="loading samples; by default they are there")
 
     def build(self, load: Callable[[str], Operations]) -> Workload:
         """The workload; `load` finds the operations of a model by name."""
