@@ -57,6 +57,7 @@ class LaidPlan:
         self.gates: list[list[int]] = [[] for _ in range(0 if self.together else self.n)]
         self.owed = [0] * len(self.gates)
         self.ends: list[tuple[list[int], list[int]]] = []
+        self._asked: tuple[tuple[int, ...], set[int]] = (), set()
         for i, step in enumerate(self.steps):
             for j in step.left:
                 self.on_left[j].append(i)
@@ -72,10 +73,15 @@ class LaidPlan:
         self.ends.append((sorted(src), sorted(dst)))
         for m in (*src, *dst):
             self.owed[m] += 1
-        known = {m for j in (*step.arrived, *step.left) for ends in self.ends[j] for m in ends}
-        for m in (src | dst) - known:
+        for m in (src | dst) - self._known(step.arrived + step.left):
             self.gates[m].append(i)
             self.waits[i] += 1
+
+    def _known(self, before: tuple[int, ...]) -> set[int]:
+        """Members of these steps; asked for again by the steps of one stage."""
+        if before != self._asked[0]:
+            self._asked = before, {m for j in before for ends in self.ends[j] for m in ends}
+        return self._asked[1]
 
     def _busiest(self, bandwidth: FloatArray) -> float:
         """Seconds the busiest link needs for a buffer of one byte: no call can be quicker."""

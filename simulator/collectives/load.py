@@ -128,16 +128,16 @@ def _pace(bandwidth: FloatArray, paths: IntArray, stage: IntArray) -> FloatArray
 
 def _load(network: Network, part: Part, paths: IntArray, latency: FloatArray, pace: FloatArray) -> Load:
     used = paths[paths >= 0]
-    if len(paths) == 1:
-        links, weights = np.sort(used), np.ones(len(used))
+    if 8 * len(used) < network.fabric.links:
+        links, count = np.unique(used, return_counts=True)
     else:
-        count = np.bincount(used, minlength=network.fabric.links)
-        links = np.flatnonzero(count)
-        weights = count[links].astype(np.float64)
+        counts = np.bincount(used, minlength=network.fabric.links)
+        links = np.flatnonzero(counts)
+        count = counts[links]
     return Load(
         part,
         links,
-        weights,
+        count.astype(np.float64),
         latency,
         pace,
         network.message_overhead,
