@@ -17,9 +17,11 @@ from simulator.result import FRACTIONS, Result
 from simulator.run import run
 from simulator.strategies import (
     ADPSGD,
+    D2,
     DPSGD,
     KINDS,
     DiLoCo,
+    GradientTracking,
     LocalSGD,
     ParameterServer,
     SlowMo,
@@ -95,6 +97,8 @@ METHODS = [
     Method(DPSGD(), lambda n, steps, s: steps * 2 * n * s, RingGraph()),
     Method(DPSGD(order="mix_then_step"), lambda n, steps, s: steps * n * s, OnePeerExponential()),
     Method(DPSGD(delay=1), lambda n, steps, s: steps * n * (n - 1) * s, CompleteGraph()),
+    Method(D2(), lambda n, steps, s: steps * 2 * n * s, RingGraph(lazy=0.2)),
+    Method(GradientTracking(), lambda n, steps, s: steps * 2 * n * 2 * s, RingGraph()),
     Method(ADPSGD(), lambda n, steps, s: steps * 2 * n * s, RandomMatching()),
     Method(ADPSGD(overlap=False), lambda n, steps, s: steps * 2 * n * s, RingGraph()),
 ]  # fmt: skip

@@ -8,8 +8,10 @@ from pydantic import Field
 
 from simulator.strategies.ad_psgd import ADPSGD
 from simulator.strategies.base import Strategy
+from simulator.strategies.d2 import D2
 from simulator.strategies.diloco import DiLoCo
 from simulator.strategies.dpsgd import DPSGD
+from simulator.strategies.gradient_tracking import GradientTracking
 from simulator.strategies.local_sgd import LocalSGD
 from simulator.strategies.parameter_server import ParameterServer
 from simulator.strategies.slowmo import SlowMo
@@ -17,9 +19,11 @@ from simulator.strategies.sync_sgd import SyncSGD
 
 __all__ = [
     "ADPSGD",
+    "D2",
     "DPSGD",
     "KINDS",
     "DiLoCo",
+    "GradientTracking",
     "LocalSGD",
     "ParameterServer",
     "SlowMo",
@@ -29,15 +33,17 @@ __all__ = [
 ]
 
 Strategies = Annotated[
-    ADPSGD | DiLoCo | DPSGD | LocalSGD | ParameterServer | SlowMo | SyncSGD,
+    ADPSGD | D2 | DiLoCo | DPSGD | GradientTracking | LocalSGD | ParameterServer | SlowMo | SyncSGD,
     Field(discriminator="kind"),
 ]
 """Any shipped method, by its `kind`."""
 
 KINDS: dict[str, type[Strategy]] = {
     "ad_psgd": ADPSGD,
+    "d2": D2,
     "diloco": DiLoCo,
     "dpsgd": DPSGD,
+    "gradient_tracking": GradientTracking,
     "local_sgd": LocalSGD,
     "parameter_server": ParameterServer,
     "slowmo": SlowMo,

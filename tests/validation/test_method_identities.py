@@ -16,8 +16,18 @@ from simulator.job import Job, Stop
 from simulator.optimizers import Momentum, Nesterov, Sgd
 from simulator.problems import Quadratic
 from simulator.run import run
-from simulator.strategies import DiLoCo, LocalSGD, SlowMo, Strategy
+from simulator.strategies import (
+    D2,
+    DPSGD,
+    DiLoCo,
+    GradientTracking,
+    LocalSGD,
+    SlowMo,
+    Strategy,
+    SyncSGD,
+)
 from simulator.streams import Draws
+from topologies.gossip import CompleteGraph, CustomGraph, ExponentialGraph, RingGraph
 
 N, STEPS = 8, 48
 PROBLEM, PLAIN, DRAWS = Quadratic(dimension=10), Sgd(lr=0.05), Draws(1)
@@ -128,3 +138,68 @@ def test_outer_steps_cost_their_passes(job):
     for strategy in (SlowMo(h=4), DiLoCo(h=4)):
         taken = run(job(strategy, **fields)).summary["simulated_s"]
         assert taken - free == pytest.approx(12 * 5 * 0.001, rel=1e-9)
+
+
+# corrections for data that are unlike
+
+
+GRAPHS = [
+    RingGraph(lazy=0.2),
+    ExponentialGraph(),
+    CustomGraph(edges=((0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (4, 5), (5, 6), (6, 7)), lazy=0.3),
+]
+every_graph = pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.graph)
+
+
+def models(engine: Any) -> torch.Tensor:
+    """The workers' own models, (n, d)."""
+    return torch.stack([x.data for x in engine.models_now()])
+
+
+@every_graph
+def test_d2_and_gradient_tracking_as_their_papers_write_them(job, finished, graph):
+    a, c, start = functions()
+    w = torch.from_numpy(graph.mixing(1, N, DRAWS).matrix())
+    lr = PLAIN.lr
+
+    def slope(x: torch.Tensor) -> torch.Tensor:
+        return a * (x - c)
+
+    x_before = x = start.expand_as(c)
+    x = w @ (x - lr * slope(x))
+    for _ in range(STEPS - 1):
+        x, x_before = w @ (2 * x - x_before - lr * (slope(x) - slope(x_before))), x
+    assert apart(models(finished(job(D2(), gossip=graph))), x) < 1e-10
+    x = start.expand_as(c)
+    y = g = slope(x)
+    for _ in range(STEPS):
+        x = w @ (x - lr * y)
+        g, g_before = slope(x), g
+        y = w @ y + g - g_before
+    assert apart(models(finished(job(GradientTracking(), gossip=graph))), x) < 1e-10
+
+
+def test_d2_on_a_complete_graph_is_all_reduce(model):
+    assert apart(model(D2(), gossip=CompleteGraph()), model(SyncSGD())) < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("strategy", "graph"), [(D2(), RingGraph(lazy=0.2)), (GradientTracking(), ExponentialGraph())], ids=repr
+)
+def test_corrected_methods_find_the_common_optimum(job, finished, strategy, graph):
+    """At a constant rate, functions being unlike, where D-PSGD stays off it; worker by worker."""
+    problem = Quadratic(dimension=10, condition=2)
+    fields = {"problem": problem, "gossip": graph, "optimizer": Sgd(lr=0.3)}
+    fields |= {"stop": Stop(steps=250)}
+    best = torch.from_numpy(problem.optimum(N)[0]).expand(N, -1)
+    assert apart(models(finished(job(strategy, **fields))), best) < 1e-10
+    assert apart(models(finished(job(DPSGD(), **fields))), best) > 1e-2
+
+
+def test_tracking_costs_twice_the_bytes_and_not_a_message_more(job):
+    fields = {"problem": None, "stragglers": (), "gossip": RingGraph(), "fidelity": "bundles"}
+    plain, tracking = (run(job(s, **fields)).summary for s in (DPSGD(), GradientTracking()))
+    assert tracking["bytes_sent"] == 2 * plain["bytes_sent"]
+    one_way = 20e-6  # of a message: what both pay once a step
+    taken = [found["simulated_s"] / STEPS - 0.102 - one_way for found in (plain, tracking)]
+    assert taken[1] == pytest.approx(2 * taken[0], rel=1e-6)
