@@ -12,7 +12,17 @@ from typing import cast
 import numpy as np
 
 from simulator.fabric import FloatArray, IntArray
-from simulator.share_tables import NOBODY, OWN, SHARED, Tables, empty_tables, with_activities, with_entries
+from simulator.share_tables import (
+    END,
+    NOBODY,
+    OUTSIDE,
+    OWN,
+    SHARED,
+    Tables,
+    empty_tables,
+    with_activities,
+    with_entries,
+)
 from simulator.unshared import Solo, Unshared, bound_of
 
 
@@ -46,14 +56,15 @@ class FairShare:
 
     def _adopt(self, number: int, solo: Solo, since: FloatArray) -> None:
         self._make_room(number, 0)
-        row = (solo.rate, solo.rate, OWN, solo.remaining, solo.since, solo.finish, solo.begin)
-        self._tables.activities[number] = (*row, solo.rate, solo.rate, -1, -1, 0)
+        rate = solo.rate
+        row = (rate, rate, OWN, END, rate, OUTSIDE, solo.remaining, solo.since, solo.begin, rate)
+        self._tables.activities[number] = row
         self._links[number] = solo.links, solo.weights, solo.cap
         links = self._tables.links
         links["owner"][solo.links] = number
         links["weight"][solo.links] = solo.weights
         links["since"][solo.links] = since[solo.links]
-        self._ripple.adopt(self._arrays, number)
+        self._ripple.adopt(self._arrays, number, solo.finish)
 
     def _make_room(self, number: int, pairs: int) -> None:
         """Room for this activity and two entries (its own, and the first user's) for each of its links."""
@@ -84,7 +95,7 @@ class FairShare:
         self._capacity[link] = self._tables.links["capacity"][link] = capacity
         for number in self.users(link):
             bound = bound_of(*self._links[number], self._capacity)
-            self._ripple.renew(self._arrays, number, bound)
+            self._ripple.rebound(self._arrays, number, bound)
 
     def users(self, link: int) -> list[int]:
         """Numbers of the activities on a link, ascending."""
@@ -93,7 +104,7 @@ class FairShare:
             return [int(row["owner"])] if row["owner"] != NOBODY else []
         entries = self._tables.entries
         found, e = [], row["first"]
-        while e >= 0:
+        while e != END:
             found.append(int(entries[e]["activity"]))
             e = entries[e]["next"]
         return sorted(found)

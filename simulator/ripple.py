@@ -23,151 +23,37 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.indexed_heap import compiled, put, sink, take
-from simulator.share_tables import FREE, GONE, NOBODY, OWN, SHARED, TIE, Rows, Tables
+from simulator.compiled import borrowed, compiled
+from simulator.contention import enter, fix, least_level, mark, set_free, strike, touch, water_level
+from simulator.min_tree import first, key_of, put, put_leaf, renew
+from simulator.share_tables import END, FREE, GONE, NOBODY, OUTSIDE, OWN, SHARED, TIE, Rows, Tables
 
 
 @compiled
-def _mark(t: Tables, link: int) -> None:
-    """Note that rates may rise on this link, or that it may fill."""
-    c, row = t.counts[0], t.links[link]
-    if not row.marked:
-        row.marked = 1
-        t.link_lists[1, c.marked] = link
-        c.marked += 1
-    if not row.seen:
-        row.seen = 1
-        t.link_lists[2, c.seen] = link
-        c.seen += 1
+def _queue(t: Tables, link: int) -> None:
+    """To be handled at min(old level, least new level)."""
+    put(t.key, link, min(t.links[link].level, least_level(t, link)))
 
 
 @compiled
-def _touch(t: Tables, a: int) -> None:
-    """Remember the rate before the event, once."""
-    c, row = t.counts[0], t.activities[a]
-    if not row.touched:
-        row.touched = 1
-        row.before = row.rate
-        t.activity_lists[1, c.touched] = a
-        c.touched += 1
-
-
-@compiled
-def _free(t: Tables, a: int) -> None:
-    """Bounded by its own limit alone from here on: all its shared links must be worked out."""
-    _touch(t, a)
-    t.activities[a].limiter = FREE
-    e = t.activities[a].first
-    while e >= 0:
-        _mark(t, t.entries[e].link)
-        e = t.entries[e].after
-
-
-@compiled
-def _enter(t: Tables, a: int, link: int, weight: float) -> None:
-    """An entry for this pair, at the head of both lists."""
-    entries, c = t.entries, t.counts[0]
-    e = c.free
-    c.free = entries[e].after
-    c.room -= 1
-    theirs, mine = t.links[link].first, t.activities[a].first
-    row = entries[e]
-    row.weight, row.activity, row.link = weight, a, link
-    row.next, row.previous, row.after, row.ahead = theirs, -1, mine, -1
-    if theirs >= 0:
-        entries[theirs].previous = e
-    if mine >= 0:
-        entries[mine].ahead = e
-    t.links[link].first = t.activities[a].first = e
-    t.links[link].users += 1
-
-
-@compiled
-def _strike(t: Tables, e: int) -> None:
-    """Take an entry out of both lists."""
-    entries, c = t.entries, t.counts[0]
-    row = entries[e]
-    if row.previous >= 0:
-        entries[row.previous].next = row.next
-    else:
-        t.links[row.link].first = row.next
-    if row.next >= 0:
-        entries[row.next].previous = row.previous
-    if row.ahead >= 0:
-        entries[row.ahead].after = row.after
-    else:
-        t.activities[row.activity].first = row.after
-    if row.after >= 0:
-        entries[row.after].ahead = row.ahead
-    t.links[row.link].users -= 1
-    row.after = c.free
-    c.free = e
-    c.room += 1
-
-
-@compiled
-def _level(t: Tables, link: int) -> float:
-    """The water level L of sum(weight * min(limit, L)) = capacity; inf if the limits leave room.
-
-    The limit of an activity is its bound, or its rate if another link holds it there. Newton's method on a
-    concave function: from the second step on it comes from below, and ends when it stops rising.
-    """
-    capacity, guess = t.links[link].capacity, t.links[link].level
-    if guess == np.inf:
-        guess = 0.0
-    first = True
-    while True:
-        taken = share = 0.0
-        e = t.links[link].first
-        while e >= 0:
-            entry = t.entries[e]
-            row = t.activities[entry.activity]
-            limit = row.bound if row.limiter == link or row.limiter == FREE else row.rate
-            if limit < guess:
-                taken += entry.weight * limit
-            else:
-                share += entry.weight
-            e = entry.next
-        if share == 0.0:
-            if taken <= capacity or not first:  # from below, none is passed but by rounding
-                return np.inf
-            guess = 0.0  # the old level was too high a start
-            first = False
-            continue
-        level = (capacity - taken) / share
-        if level == guess or (level < guess and not first):
-            return float(level)
-        guess = level
-        first = False
-
-
-@compiled
-def _work_out_marked(t: Tables) -> None:
-    """New levels of the marked links: into the heap with min(old, new), out of it if neither is finite."""
-    c, keys, places = t.counts[0], t.links["key"], t.links["place"]
-    for i in range(c.marked):
-        link = t.link_lists[1, i]
-        row = t.links[link]
-        row.marked = 0
-        row.key = min(row.level, _level(t, link))
-        if row.key < np.inf:
-            c.heap = put(t.link_lists[0], keys, places, link, c.heap)
-        elif row.place >= 0:
-            c.heap = take(t.link_lists[0], keys, places, link, c.heap)
-    c.marked = 0
+def _queue_marked(t: Tables) -> None:
+    c = t.counts[0]
+    while c.marked != END:
+        link = c.marked
+        c.marked = t.links[link].marked
+        t.links[link].marked = OUTSIDE
+        _queue(t, link)
 
 
 @compiled
 def _refill(t: Tables, a: int, link: int) -> None:
     """The rate of `a` fell at `link`: its other full links are due, at their old level at the earliest."""
-    c, keys, places = t.counts[0], t.links["key"], t.links["place"]
     e = t.activities[a].first
-    while e >= 0:
+    while e != END:
         other = t.entries[e].link
         row = t.links[other]
-        if other != link and row.place < 0 and row.level < np.inf:
-            row.key = row.level
-            c.heap = put(t.link_lists[0], keys, places, other, c.heap)
+        if other != link and row.level < np.inf and key_of(t.key, other) == np.inf:
+            _queue(t, other)
         e = t.entries[e].after
 
 
@@ -177,114 +63,138 @@ def _settle(t: Tables, link: int, level: float) -> None:
     t.links[link].level = level
     low = level * (1 - TIE)
     e = t.links[link].first
-    while e >= 0:
+    while e != END:
         a = t.entries[e].activity
         e = t.entries[e].next
         row = t.activities[a]
-        free = row.limiter == FREE
-        rate = level
-        if free or row.limiter == link:
-            if row.bound < low:
-                rate = row.bound
-            row.limiter = OWN if row.bound < low else link
-        elif row.rate >= low:
-            row.limiter = link
-        else:
-            continue
-        if free:
-            row.rate = row.before if abs(rate - row.before) <= TIE * rate else rate
-        elif abs(rate - row.rate) > TIE * rate:
-            _touch(t, a)
-            row.rate = rate
-            _refill(t, a, link)
+        if row.limiter == FREE:
+            rate, limiter = (row.bound, OWN) if row.bound < low else (level, link)
+            if abs(rate - row.before) <= TIE * rate:
+                rate = row.before
+            fix(t, a, limiter, rate)
+        elif row.limiter == link or row.rate >= low:
+            if abs(level - row.rate) > TIE * level:
+                touch(t, a)
+                fix(t, a, link, level)
+                _refill(t, a, link)
+            elif row.limiter != link:
+                fix(t, a, link, row.rate)
 
 
 @compiled
 def _release(t: Tables, link: int) -> None:
     """Let the activities that this link limits rise."""
     t.links[link].level = np.inf
-    _mark(t, link)
+    mark(t, link)
     e = t.links[link].first
-    while e >= 0:
+    while e != END:
         a = t.entries[e].activity
         if t.activities[a].limiter == link:
-            _free(t, a)
+            set_free(t, a)
         e = t.entries[e].next
-    _work_out_marked(t)
+    _queue_marked(t)
+
+
+@compiled
+def _apply_rate(t: Tables, a: int, now: float) -> float:
+    """If the rate of `a` has changed: what it has moved; -> when the rest will be, NaN if unchanged."""
+    row = t.activities[a]
+    if row.limiter == FREE:
+        fix(t, a, OWN, row.bound)
+    if row.limiter == GONE or row.rate == row.before:
+        return np.nan
+    row.remaining = max(row.remaining - row.before * (now - row.since), 0.0)
+    row.since = now
+    row.top = max(row.top, row.rate)
+    return float(now + row.remaining / row.rate)
 
 
 @compiled
 def _apply_rates(t: Tables, now: float) -> None:
-    """Where a rate has changed: what has been moved so far, and when the rest will be."""
-    c, heap = t.counts[0], t.activity_lists[0]
-    for i in range(c.touched):
-        a = t.activity_lists[1, i]
-        row = t.activities[a]
-        row.touched = 0
-        if row.limiter == FREE:
-            row.limiter = OWN
-            row.rate = row.bound
-        if row.limiter != GONE and row.rate != row.before:
-            c.changed += 1
-            row.remaining = max(row.remaining - row.before * (now - row.since), 0.0)
-            row.since = now
-            row.finish = now + row.remaining / row.rate
-            row.top = max(row.top, row.rate)
-            c.due = put(heap, t.activities["finish"], t.activities["place"], a, c.due)
-    c.touched = 0
+    """New finish times where rates have changed; beyond `few` it is cheaper to renew the whole tree."""
+    c, n, few = t.counts[0], 0, len(t.finish) >> 5
+    while c.touched != END:
+        a = c.touched
+        c.touched = t.activities[a].touched
+        t.activities[a].touched = OUTSIDE
+        finish = _apply_rate(t, a, now)
+        if finish == finish:
+            n += 1
+            if n < few:
+                put(t.finish, a, finish)
+            else:
+                put_leaf(t.finish, a, finish)
+    c.changed += n
+    if n >= few:
+        renew(t.finish)
 
 
 @compiled
 def _note_peaks(t: Tables) -> None:
     """Highest load / capacity of the links where rates may have risen."""
     c = t.counts[0]
-    for i in range(c.seen):
-        row = t.links[t.link_lists[2, i]]
-        row.seen = 0
-        if row.peak == 1.0:
-            continue
+    while c.seen != END:
+        row = t.links[c.seen]
+        c.seen = row.seen
+        row.seen = OUTSIDE
         if row.level < np.inf:
             row.peak = 1.0
-            continue
-        load = 0.0
-        e = row.first
-        while e >= 0:
-            load += t.entries[e].weight * t.activities[t.entries[e].activity].rate
-            e = t.entries[e].next
-        row.peak = min(max(row.peak, load / row.capacity), 1.0)
-    c.seen = 0
+        else:
+            row.peak = min(max(row.peak, row.taken / row.capacity), 1.0)
 
 
 # Called from outside. The tables come as a plain tuple: numba unpacks it twice as fast as a named one.
 
 
 @compiled
+def _named(tables: Tables) -> Tables:
+    activities, entries, links, counts, finish, key = tables
+    return Tables(
+        borrowed(activities),
+        borrowed(entries),
+        borrowed(links),
+        borrowed(counts),
+        borrowed(finish),
+        borrowed(key),
+    )
+
+
+@compiled
+def _later(t: Tables, link: int, new: float) -> bool:
+    """Whether the first link is not due yet: its level has risen since it was queued, to `new` at least."""
+    key = min(t.links[link].level, new)
+    if key <= t.key[1]:
+        return False
+    put(t.key, link, key)
+    return first(t.key) != link
+
+
+@compiled
 def solve(tables: Tables, now: float) -> float:
-    """Bring all rates up to date after `join`, `leave` and `renew`; -> the next finish time, inf if none."""
-    t = Tables(*tables)
-    c, heap, keys, places = t.counts[0], t.link_lists[0], t.links["key"], t.links["place"]
-    _work_out_marked(t)
-    while c.heap > 0:
-        link = heap[0]
-        row = t.links[link]
-        c.handled += 1
-        new = _level(t, link)
-        key = min(row.level, new)
-        if row.key < key < np.inf:  # levels have risen since it came into the heap
-            row.key = key
-            sink(heap, keys, places, 0, c.heap)
-            if heap[0] != link:
-                continue
-        c.heap = take(heap, keys, places, link, c.heap)
-        if key == np.inf:
+    """Bring all rates up to date after `join`, `leave`, `rebound`; -> the next finish time, inf if none."""
+    t = _named(tables)
+    c = t.counts[0]
+    _queue_marked(t)
+    while True:
+        link = first(t.key)
+        if link < 0:
+            break
+        new, highest = least_level(t, link), t.links[link].level * (1 + TIE)
+        if _later(t, link, new):
             continue
-        if new <= row.level * (1 + TIE):
+        c.handled += 1
+        if new <= highest:
+            new = water_level(t, link)
+            if _later(t, link, new):
+                continue
+        put(t.key, link, np.inf)
+        if new <= highest:
             _settle(t, link, new)
         else:
             _release(t, link)
     _apply_rates(t, now)
     _note_peaks(t)
-    return float(t.activities[t.activity_lists[0, 0]].finish) if c.due > 0 else np.inf
+    return float(t.finish[1])
 
 
 @compiled
@@ -292,11 +202,11 @@ def join(
     tables: Tables, a: int, links: Rows, weights: Rows, size: float, cap: float, begin: float, now: float
 ) -> None:
     """Activity `a` comes and takes its links; those in use become shared."""
-    t = Tables(*tables)
+    t = _named(tables)
     mine = t.activities[a]
     mine.rate, mine.bound, mine.limiter = 0.0, cap, FREE
-    mine.remaining, mine.since, mine.finish, mine.begin, mine.top = size, now, np.inf, begin, 0.0
-    _touch(t, a)
+    mine.remaining, mine.since, mine.begin, mine.top = size, now, begin, 0.0
+    touch(t, a)
     for i in range(len(links)):
         link = links[i]
         row = t.links[link]
@@ -307,16 +217,28 @@ def join(
         if row.owner != SHARED:
             owner = row.owner
             row.peak = max(row.peak, min(row.weight * t.activities[owner].top / row.capacity, 1.0))
-            _enter(t, owner, link, row.weight)
+            enter(t, owner, link, row.weight)
             row.owner = SHARED
-        _enter(t, a, link, weights[i])
-        _mark(t, link)
+        enter(t, a, link, weights[i])
+        mark(t, link)
+
+
+@compiled
+def _inherit(t: Tables, link: int) -> None:
+    """A link with one user left becomes that one's own."""
+    row = t.links[link]
+    last = row.first
+    heir = t.entries[last].activity
+    row.owner, row.weight, row.level = heir, t.entries[last].weight, np.inf
+    strike(t, last)
+    if t.activities[heir].limiter == link:
+        set_free(t, heir)
 
 
 @compiled
 def leave(tables: Tables, a: int, links: Rows, now: float) -> None:
-    """Activity `a` gives its links back; a link with one user left becomes that one's own."""
-    t = Tables(*tables)
+    """Activity `a` gives its links back."""
+    t = _named(tables)
     mine = t.activities[a]
     for link in links:
         row = t.links[link]
@@ -324,52 +246,39 @@ def leave(tables: Tables, a: int, links: Rows, now: float) -> None:
             row.owner = NOBODY
             row.busy += now - row.since
             row.peak = max(row.peak, min(row.weight * mine.top / row.capacity, 1.0))
-    while mine.first >= 0:
-        e = mine.first
-        link = t.entries[e].link
-        _strike(t, e)
-        _mark(t, link)
-        row = t.links[link]
-        if row.users == 1:
-            last = row.first
-            heir = t.entries[last].activity
-            row.owner, row.weight, row.level = heir, t.entries[last].weight, np.inf
-            _strike(t, last)
-            if t.activities[heir].limiter == link:
-                _free(t, heir)
+    while mine.first != END:
+        link = t.entries[mine.first].link
+        strike(t, mine.first)
+        mark(t, link)
+        if t.links[link].users == 1:
+            _inherit(t, link)
     mine.limiter = GONE
-    if mine.place >= 0:
-        c = t.counts[0]
-        c.due = take(t.activity_lists[0], t.activities["finish"], t.activities["place"], a, c.due)
+    put(t.finish, a, np.inf)
 
 
 @compiled
-def renew(tables: Tables, a: int, bound: float) -> None:
+def rebound(tables: Tables, a: int, bound: float) -> None:
     """A link of `a` has another capacity, so `a` another bound."""
-    t = Tables(*tables)
+    t = _named(tables)
     t.activities[a].bound = bound
-    _free(t, a)
+    set_free(t, a)
 
 
 @compiled
 def due(tables: Tables, now: float, found: Rows) -> int:
     """Take out those that finish now, within `TIE` of their own duration, into `found`; -> how many."""
-    t = Tables(*tables)
-    c, n = t.counts[0], 0
-    while c.due > 0:
-        a = t.activity_lists[0, 0]
-        row = t.activities[a]
-        if row.finish - now > TIE * (row.finish - row.begin):
-            break
-        c.due = take(t.activity_lists[0], t.activities["finish"], t.activities["place"], a, c.due)
+    t = _named(tables)
+    n = 0
+    while True:
+        a = first(t.finish)
+        if a < 0 or t.finish[1] - now > TIE * (t.finish[1] - t.activities[a].begin):
+            return n
+        put(t.finish, a, np.inf)
         found[n] = a
         n += 1
-    return n
 
 
 @compiled
-def adopt(tables: Tables, a: int) -> None:
+def adopt(tables: Tables, a: int, finish: float) -> None:
     """Activity `a`, whose row is filled in and which shares nothing, is among those that will finish."""
-    t = Tables(*tables)
-    c = t.counts[0]
-    c.due = put(t.activity_lists[0], t.activities["finish"], t.activities["place"], a, c.due)
+    put(_named(tables).finish, a, finish)
