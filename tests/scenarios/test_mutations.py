@@ -23,6 +23,7 @@ from scenarios.loading import load
 from simulator.errors import InputError, InputErrors
 from simulator.yaml_source import Node, parse, read
 
+ANYWHERE = -1  # for a column
 SLOWEST = 5.0  # seconds for one mutation, on a busy machine
 
 # What kinds of values there are: text that is wrong in place of each, and text that is right.
@@ -63,6 +64,11 @@ WRONG: dict[str, tuple[str, ...]] = {
     "bound": ("[]", "-1", "2.5", "non", "true", "'1'"),
     "delay": ("[]", "-1", "2", "true", "x"),
     "worker": ("[]", "-1", "2.5", "x", "true", "9999"),
+    "parent": ("[]", "{}", "3", "true", "zz", "no.yaml", "."),
+    "swept": ("[]", "{}", "3", "x", "true", "[[]]", "[{}]"),
+    "swept key": ("[]", "{}", "3", "x", "true"),
+    "swept keys": ("{}", "3", "x", "true", "[zz]", "[3]"),
+    "summary key": ("[]", "{}", "3", "zz", "true"),
 }  # fmt: skip
 RIGHT: dict[str, tuple[str, ...]] = {
     "positive": ("1", "1.0", "1e-1"),
@@ -86,14 +92,15 @@ KINDS = {
     "version": "paceline",
     "name": "name",
     "seeds": "seeds",
+    "seeds of a sweep": "sweep.seeds",
     "mapping": """cluster topology placement workload problem training strategy optimizer schedule gossip
-        network collective evaluate stop maths target variants link host devices bus nvlink factor split
-        h_by_class""",
+        network collective evaluate stop maths target variants sweep grid zip best link host devices bus
+        nvlink factor split h_by_class""",
     "list": "stragglers unlike nodes links",
     "numbers of hosts": "unlike.hosts",
     "counts": "dims hidden",
     "pair": "between",
-    "word": """kind graph per order routing fidelity all_reduce discipline weights dtype evaluate.split
+    "word": """kind graph per order routing fidelity all_reduce discipline weights dtype goal evaluate.split
         model""",
     "node": "nodes.name",
     "text": "class",
@@ -101,6 +108,10 @@ KINDS = {
     "server": "server",
     "where": "where",
     "worker": "worker",
+    "parent": "extends",
+    "swept key": "by",
+    "swept keys": "within",
+    "summary key": "metric",
     "bound": "bound",
     "delay": "delay",
     "count": """seeds.count hosts hosts_per_leaf hosts_per_group hosts_per_switch k spines switches degree
@@ -113,13 +124,15 @@ KINDS = {
     "share": "efficiency share accuracy",
     "probability": "p",
     "factor of two": "low high",
-    "below one": "momentum",
+    "below one": "momentum beta lazy",
     "above one": "factor.alpha",
     "positive": "lr mean value cv alpha",
     "number0": "weight_decay sigma",
     "positive number": "oversubscription",
 }
 WRONG["positive number"] = WRONG["positive"]
+WRONG["seeds of a sweep"] = (*WRONG["seeds"], "{count: 2, max: 4}")
+RIGHT["seeds of a sweep"] = ("[5]", "{count: 2}")
 KIND_OF = {key: kind for kind, keys in KINDS.items() for key in keys.split()}
 
 
@@ -129,9 +142,9 @@ def words(text: str) -> frozenset[str]:
 
 # Keys whose value may be empty or null: as if they were not there.
 NULLABLE = words("""
-    seeds workload problem training gossip target nvlink h_by_class factor time steps every duration
-    workers hosts_per_leaf hosts_per_group hosts_per_switch k spines switches degree oversubscription dims
-    hosts devices server
+    seeds sweep best workload problem training gossip target nvlink h_by_class factor time steps every
+    duration workers hosts_per_leaf hosts_per_group hosts_per_switch k spines switches degree oversubscription
+    dims hosts devices server
 """)
 # Keys that must be there, as KEY or ABOVE.KEY: the file is wrong without them.
 REQUIRED = words("""
@@ -174,6 +187,11 @@ class Entry:
         return len(self.path) == 2 and self.path[0] == "variants"
 
     @property
+    def swept(self) -> bool:
+        """A key of a sweep, with the list of its values."""
+        return self.path[:1] == ("sweep",) and self.path[1:-1] in (("grid",), ("zip",))
+
+    @property
     def free(self) -> bool:
         """Its name is the user's own."""
         return self.variant or self.names[-2:-1] == ["h_by_class"]
@@ -187,12 +205,19 @@ class Entry:
     @property
     def kind(self) -> str:
         """What it may hold."""
-        return "mapping" if self.variant else next(KIND_OF[name] for name in self.known_as if name in KIND_OF)
+        if self.variant or self.swept:
+            return "mapping" if self.variant else "swept"
+        known = [KIND_OF[name] for name in self.known_as if name in KIND_OF]
+        assert known, f"say in KINDS what {self.known_as[1]} holds"
+        return known[0]
 
     @property
     def required(self) -> bool:
         """Whether the file is wrong without it."""
-        override = self.path[0] == "variants" and len(self.path) < 4  # of something that the file has
+        # An override is of something that the file, or the one that it extends, has.
+        override = (
+            (self.path[0] == "variants" and len(self.path) < 4) or self.swept or "extends:" in self.text
+        )
         return not self.free and not override and not REQUIRED.isdisjoint(self.known_as)
 
     def with_value(self, value: str) -> str:
@@ -285,6 +310,8 @@ def mutations(entry: Entry) -> Iterator[Mutation]:
     line, column = node.key.line or 1, node.key.column or 1
     at_key, at_value = (line, column), (node.at.line or 1, node.at.column or 1)
     at_mapping = (entry.above.at.line or 1, entry.above.at.column or 1)
+    if entry.swept:  # what is wrong is told of the values, or of the key
+        at_key = at_value = (line, ANYWHERE)
     stranger = None if entry.free else True
     yield Mutation("typed wrongly", entry.with_key(key + "zz"), stranger, (at_key,))
     yield Mutation(
@@ -354,7 +381,7 @@ class Bench:
             return "loads"
         if found and not all(one.line is not None and one.file and one.expected for one in found):
             return f"no place: {found[0]}"
-        places = {(one.line, one.column) for one in placed}
+        places = {(one.line, one.column) for one in placed} | {(one.line, ANYWHERE) for one in placed}
         if mutation.wrong and mutation.places and places.isdisjoint(mutation.places):
             return f"expected at {mutation.places[0]}: {found[0]}"
         return ""
