@@ -200,6 +200,11 @@ class Network:
         return self.link_ticks / TICKS_PER_BYTE
 
     @property
+    def best_bandwidth(self) -> FloatArray:
+        """Highest bandwidth (bytes/s) each link has had so far, shape (links,)."""
+        return self._best
+
+    @property
     def busy_seconds(self) -> FloatArray:
         """Time so far during which each link carried something, shape (links,)."""
         return self._shares.busy_seconds(self.clock.now)

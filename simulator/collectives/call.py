@@ -108,7 +108,7 @@ class Call(ABC):
 
     def _obey(self, begin: float, end: float) -> None:
         """No collective finishes before (bytes through its busiest port) / (port rate)."""
-        least = self._laid.busiest * self._nbytes
+        least = self._laid.busiest(self._network) * self._nbytes
         if end - begin < least * _SLACK - 1e-15 * abs(end):
             raise LawError(
                 f"{self._laid.name} took {end - begin!r} s; its busiest link alone needs {least!r} s"

@@ -106,4 +106,5 @@ class Group:
                 raise ValueError(f"no {algorithm!r} for {op}, known: {known}")
             plan = _PLANS[op, algorithm](self, root) if self.n > 1 else Plan((), together=True)
             laid = self._laid[key] = LaidPlan(self.network, self.nodes, plan, f"{op} {algorithm}")
+        laid.keep_up(self.network)
         return laid

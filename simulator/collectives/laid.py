@@ -39,13 +39,20 @@ class LaidPlan:
         self.loads = lay(network, nodes, plan.steps)
         self._changes = network.changes
         self._order()
-        self.busiest = self._busiest(network.fabric.bandwidth)
+        self._bytes = self._link_bytes(network.fabric.links)
+        self._busiest = self._changes, self._seconds(network)
 
     def keep_up(self, network: Network) -> None:
         """Lay the steps anew if bandwidths have changed: loads know what the links give at present."""
         if self._changes != network.changes and network.fidelity != "flows":
             self.loads = lay(network, np.array(self.nodes, dtype=np.int64), self.steps)
         self._changes = network.changes
+
+    def busiest(self, network: Network) -> float:
+        """Seconds the busiest link needs at its best for a buffer of one byte: no call can be quicker."""
+        if self._busiest[0] != network.changes:
+            self._busiest = network.changes, self._seconds(network)
+        return self._busiest[1]
 
     def _order(self) -> None:
         """Turn what each step waits for round, into what follows each step."""
@@ -83,12 +90,15 @@ class LaidPlan:
             self._asked = before, {m for j in before for ends in self.ends[j] for m in ends}
         return self._asked[1]
 
-    def _busiest(self, bandwidth: FloatArray) -> float:
-        """Seconds the busiest link needs for a buffer of one byte: no call can be quicker."""
-        seconds = np.zeros(len(bandwidth))
+    def _link_bytes(self, links: int) -> FloatArray:
+        """Bytes over each link for a buffer of one byte, shape (links,)."""
+        total = np.zeros(links)
         for load in self.loads:
-            seconds[load.links] += load.weights * (load.part.share * load.part.rounds)
-        return float((seconds / bandwidth).max(initial=0.0))
+            total[load.links] += load.weights * (load.part.share * load.part.rounds)
+        return total
+
+    def _seconds(self, network: Network) -> float:
+        return float((self._bytes / network.best_bandwidth).max(initial=0.0))
 
     @cached_property
     def sends(self) -> FloatArray:

@@ -11,6 +11,7 @@ import pytest
 from simulator.clock import Clock
 from simulator.collectives import Group
 from simulator.collectives.call import StepwiseCall
+from simulator.collectives.laid import LaidPlan
 from simulator.errors import InputError
 from simulator.fabric import Fabric
 from simulator.network import LawError, Network
@@ -307,11 +308,11 @@ def test_members_on_one_node_need_no_network():
             assert (call.left == call.began).all()
 
 
-def test_the_law_is_checked():
+def test_the_law_is_checked(monkeypatch):
     """Nothing finishes before (bytes through the busiest port) / (port rate): here made too strict."""
+    monkeypatch.setattr(LaidPlan, "busiest", lambda self, network: 10 * self._seconds(network))
     for algorithm in ("ring", "tree"):
         g = group(4)
-        g.plan("all_reduce", algorithm).busiest *= 10
         with pytest.raises(LawError, match="busiest link"):
             go(g, "all_reduce", 1e7, np.zeros(4), algorithm=algorithm)
 
@@ -364,6 +365,21 @@ def test_shifted_by_a_million_seconds():
                 cross = [(0, 2, 6e5, 1e-3 + shift)]
                 calls.append(go(group(4, fidelity), op, 1e6, at, cross=cross, algorithm=algorithm))
             assert calls[1].left - 1e6 == pytest.approx(calls[0].left, abs=1e-9)
+
+
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+def test_a_link_that_gets_quicker_or_slower(fidelity):
+    """A call knows what the links give when it begins; the law of the port knows their best."""
+    for op, algorithm in (("all_reduce", "ring"), ("all_reduce", "tree")):
+        g = group(4, fidelity)
+        clock, lasted = g.network.clock, []
+        for factor in (1, 4, 0.5):
+            for link in range(8):
+                g.network.set_bandwidth(link, factor * B)
+            call = go(g, op, 1e6, np.full(4, clock.now), algorithm=algorithm)
+            lasted.append(call.left.max() - call.began.max())
+        assert lasted[0] > 3 * lasted[1]
+        assert lasted[2] > 1.9 * lasted[0]
 
 
 def test_scaling():
