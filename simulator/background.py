@@ -58,13 +58,15 @@ class _Flows(Spec):
         return self.size * self.spread.mean
 
     def ends(self, fabric: Fabric) -> tuple[IntArray, IntArray]:
-        """Numbers of the hosts that send, and of those that receive.
+        """Numbers of the hosts that send, and of those that receive; the only receiver does not send.
 
         Raises:
-            InputError: there are none, or a host could only send to itself.
+            InputError: there are none.
         """
         src, dst = (self._hosts(fabric, key) for key in ("src", "dst"))
-        if len(dst) == 1 and dst[0] in src:
+        if len(dst) == 1:
+            src = src[src != dst[0]]
+        if not len(src):
             name = fabric.node_names[fabric.hosts[dst[0]]]
             raise InputError("a host other than the one that sends", repr(name), "dst")
         return src, dst
