@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simulator.errors import VerbError
+from simulator.exchanges import Exchanges
 from simulator.line import (
     Blocked,
     Handle,
@@ -38,7 +39,7 @@ T = TypeVar("T")
 FOREVER = float("inf")
 
 
-class Worker:
+class Worker(Exchanges):
     """One worker; `w` in the methods' files.
 
     Attributes:
@@ -158,6 +159,24 @@ class Worker:
         while len(self._models) > 1 and self._models[1][0] <= time:
             self._models.popleft()
         return self._models[0][1]
+
+    @property
+    def model(self) -> Vector:
+        """The model the worker holds, which peers may change."""
+        return self._models[-1][1]
+
+    @model.setter
+    def model(self, x: Vector) -> None:
+        self.report(x)
+
+    def replace_model(self, x: Vector) -> None:
+        """The worker's model is now x: what a peer's average has made of it."""
+        time, now = self._models[-1][0], self._engine.clock.now
+        if time > now:  # an optimiser's step under way went into x
+            self._models[-1] = (time, x)
+        else:
+            self._models.append((now, x))
+        self.model_at(now)
 
     # verbs: computing
 
@@ -281,102 +300,6 @@ class Worker:
         self.rounds += line.main
         began, left = float(call.began[member]), float(call.left[member])
         self.communicated(line, line.name, began, left, float(call.bytes_sent[member]), -1)
-
-    # verbs: peers
-
-    @verb
-    def neighbour_mean(self, line: Line, x: Vector) -> Proc[Vector]:
-        """The weighted mean with this step's neighbours of the gossip graph, in lock step with them."""
-        self._mixed += 1
-        mixing = self._engine.mixing(self.step, self._mixed)
-        mixing.arrive(self.rank, line.t, x)
-        yield from self._wait_for(line, mixing, mixing.leaves(self.rank), "neighbour_mean")
-        self.rounds += 1
-        return mixing.mean(self.rank, self._engine.maths)
-
-    @verb
-    def average_with(self, line: Line, peer: int) -> Proc[None]:
-        """Average this worker's model and a peer's, atomically; the peer answers at once, whatever it does.
-
-        Both models become their mean when they have crossed, whatever was applied to them meanwhile
-        (AD-PSGD, papers.md 6).
-        """
-        engine = self._engine
-        if line.t > engine.clock.now:
-            yield engine.clock.at(line.t)
-        average = engine.averages.ask(self.rank, peer)
-        yield from self._wait_for(line, average, average.done, "average_with")
-
-    def draw_peer(self) -> int:
-        """One of the step's candidate peers of the gossip graph; the worker's own rank if there is none."""
-        return self._engine.draw_peer(self.rank, self.step)
-
-    @property
-    def model(self) -> Vector:
-        """The model the worker holds, which peers may change."""
-        return self._models[-1][1]
-
-    @model.setter
-    def model(self, x: Vector) -> None:
-        self.report(x)
-
-    def replace_model(self, x: Vector) -> None:
-        """The worker's model is now x: what a peer's average has made of it."""
-        time, now = self._models[-1][0], self._engine.clock.now
-        if time > now:  # an optimiser's step under way went into x
-            self._models[-1] = (time, x)
-        else:
-            self._models.append((now, x))
-        self.model_at(now)
-
-    @verb
-    def send(self, line: Line, peer: int, x: Vector) -> Proc[None]:
-        """Send x to a peer; ends when its bytes have left."""
-        message = self._engine.post(self.rank, peer, x, line.t)
-        yield from self._wait_for(line, message, message.left, "send", x.nbytes, peer)
-
-    @verb
-    def recv(self, line: Line, peer: int) -> Proc[Vector]:
-        """The next value a peer has sent or will send to this worker."""
-        message = self._engine.expect(peer, self.rank)
-        yield from self._wait_for(line, message, message.arrived, "recv", 0.0, peer)
-        return message.value
-
-    # verbs: a parameter server
-
-    @verb
-    def push(self, line: Line, g: Vector, version: int) -> Proc[None]:
-        """Hand g, computed on the model of that version, to the server; ends when it is applied."""
-        self._pushed = yield from self._ask(line, "push", g, version, None)
-
-    @verb
-    def push_pull(self, line: Line, g: Vector, version: int) -> Proc[tuple[Vector, int]]:
-        """Push g and pull the model that it makes, as one service: the server takes nobody else between."""
-        self._pushed = yield from self._ask(line, "exchange", g, version, None)
-        assert self._pushed is not None
-        assert self._pushed.reply is not None
-        return self._pushed.reply, self._pushed.reply_version
-
-    @verb
-    def pull(self, line: Line, slack: int | None = None) -> Proc[tuple[Vector, int]]:
-        """The server's model and its version.
-
-        Args:
-            line: the timeline that the verb moves; supplied by the verb's call.
-            slack: answer only when every worker's pushes applied are at most so many behind this worker's.
-        """
-        request = yield from self._ask(line, "pull", None, 0, slack)
-        self.rounds += slack == 0
-        assert request.value is not None
-        return request.value, request.version
-
-    def _ask(self, line: Line, kind: str, value: Vector | None, version: int, slack: int | None) -> Proc[Any]:
-        server = self._engine.the_server()
-        if line.t > self._engine.clock.now:
-            yield self._engine.clock.at(line.t)
-        request = server.request(self.rank, kind, value, version, slack)
-        yield from self._wait_for(line, request, request.done, kind, request.sent, self.size)
-        return request
 
     # running beside, and waiting
 

@@ -1,0 +1,127 @@
+"""Verbs of exchanges that are not everybody's: with neighbours, with a chosen peer, with a server."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from simulator.line import Blocked, Line
+from simulator.process import Proc, verb
+from simulator.values import Vector
+
+if TYPE_CHECKING:
+    from simulator.engine import Engine
+    from simulator.server import Request
+
+
+class Exchanges(ABC):
+    """A part of `Worker`.
+
+    Attributes:
+        rank, size, step, rounds, line, dropped: see `Worker`.
+    """
+
+    rank: int
+    size: int
+    step: int
+    rounds: int
+    line: Line
+    dropped: str | None
+    _engine: Engine
+    _mixed: int
+    _pushed: Request | None
+
+    @property
+    @abstractmethod
+    def who(self) -> str:
+        """For messages."""
+
+    @abstractmethod
+    def main_line(self) -> Line:
+        """The worker's own timeline."""
+
+    @abstractmethod
+    def _wait_for(
+        self, line: Line, what: Blocked, event: Any, verb_name: str, size: float | None = None, peer: int = -1
+    ) -> Proc[None]:
+        """Wait on a line for an event, and account for it."""
+
+    # verbs: peers
+
+    @verb
+    def neighbour_mean(self, line: Line, x: Vector) -> Proc[Vector]:
+        """The weighted mean with this step's neighbours of the gossip graph, in lock step with them."""
+        self._mixed += 1
+        mixing = self._engine.mixing(self.step, self._mixed)
+        mixing.arrive(self.rank, line.t, x)
+        yield from self._wait_for(line, mixing, mixing.leaves(self.rank), "neighbour_mean")
+        self.rounds += 1
+        return mixing.mean(self.rank, self._engine.maths)
+
+    @verb
+    def average_with(self, line: Line, peer: int) -> Proc[None]:
+        """Average this worker's model and a peer's, atomically; the peer answers at once, whatever it does.
+
+        Both models become their mean when they have crossed, whatever was applied to them meanwhile
+        (AD-PSGD, papers.md 6).
+        """
+        yield from self._come_to(line)
+        average = self._engine.averages.ask(self.rank, peer)
+        yield from self._wait_for(line, average, average.done, "average_with")
+
+    def draw_peer(self) -> int:
+        """One of the step's candidate peers of the gossip graph; the worker's own rank if there is none."""
+        return self._engine.draw_peer(self.rank, self.step)
+
+    @verb
+    def send(self, line: Line, peer: int, x: Vector) -> Proc[None]:
+        """Send x to a peer; ends when its bytes have left."""
+        message = self._engine.post(self.rank, peer, x, line.t)
+        yield from self._wait_for(line, message, message.left, "send", x.nbytes, peer)
+
+    @verb
+    def recv(self, line: Line, peer: int) -> Proc[Vector]:
+        """The next value a peer has sent or will send to this worker."""
+        message = self._engine.expect(peer, self.rank)
+        yield from self._wait_for(line, message, message.arrived, "recv", 0.0, peer)
+        return message.value
+
+    # verbs: a parameter server
+
+    @verb
+    def push(self, line: Line, g: Vector, version: int) -> Proc[None]:
+        """Hand g, computed on the model of that version, to the server; ends when it is applied."""
+        self._pushed = yield from self._ask(line, "push", g, version, None)
+
+    @verb
+    def push_pull(self, line: Line, g: Vector, version: int) -> Proc[tuple[Vector, int]]:
+        """Push g and pull the model that it makes, as one service: the server takes nobody else between."""
+        self._pushed = yield from self._ask(line, "exchange", g, version, None)
+        assert self._pushed is not None
+        assert self._pushed.reply is not None
+        return self._pushed.reply, self._pushed.reply_version
+
+    @verb
+    def pull(self, line: Line, slack: int | None = None) -> Proc[tuple[Vector, int]]:
+        """The server's model and its version.
+
+        Args:
+            line: the timeline that the verb moves; supplied by the verb's call.
+            slack: answer only when every worker's pushes applied are at most so many behind this worker's.
+        """
+        request = yield from self._ask(line, "pull", None, 0, slack)
+        self.rounds += slack == 0
+        assert request.value is not None
+        return request.value, request.version
+
+    def _ask(self, line: Line, kind: str, value: Vector | None, version: int, slack: int | None) -> Proc[Any]:
+        server = self._engine.the_server()
+        yield from self._come_to(line)
+        request = server.request(self.rank, kind, value, version, slack)
+        yield from self._wait_for(line, request, request.done, kind, request.sent, self.size)
+        return request
+
+    def _come_to(self, line: Line) -> Proc[None]:
+        """Let the clock come to where the line is."""
+        if line.t > self._engine.clock.now:
+            yield self._engine.clock.at(line.t)
