@@ -7,9 +7,10 @@ nobody. So a run without contention neither imports nor compiles numba code.
 from __future__ import annotations
 
 import math
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.fabric import FloatArray, IntArray
 from simulator.share_tables import (
@@ -23,7 +24,15 @@ from simulator.share_tables import (
     with_activities,
     with_entries,
 )
+from simulator.steering import Course, Crowd
 from simulator.unshared import Solo, Unshared, bound_of
+
+T = TypeVar("T", np.int64, np.float64)
+
+
+def plain(array: NDArray[T], dtype: type[T]) -> NDArray[T]:
+    """The array as compiled code knows it: another dtype or layout would be compiled for anew."""
+    return array if array.dtype == dtype and array.flags.carray else np.array(array, dtype)
 
 
 class FairShare:
@@ -34,9 +43,9 @@ class FairShare:
     """
 
     def __init__(self, apart: Unshared) -> None:
-        from simulator import ripple
+        from simulator import crowd_tables, ripple
 
-        self._ripple = ripple
+        self._ripple, self._steered = ripple, crowd_tables
         self._capacity = apart.capacity
         self._numbers = apart.numbers
         self._gone: list[int] = []
@@ -57,9 +66,9 @@ class FairShare:
     def _adopt(self, number: int, solo: Solo, since: FloatArray) -> None:
         self._make_room(number, 0)
         rate = solo.rate
-        row = (rate, rate, OWN, END, rate, OUTSIDE, solo.remaining, solo.since, solo.begin, rate)
+        row = (rate, rate, OWN, END, rate, OUTSIDE, solo.remaining, solo.since, solo.begin, rate, 0)
         self._tables.activities[number] = row
-        self._links[number] = solo.links, solo.weights, solo.cap
+        self._links[number] = plain(solo.links, np.int64), plain(solo.weights, np.float64), solo.cap
         links = self._tables.links
         links["owner"][solo.links] = number
         links["weight"][solo.links] = solo.weights
@@ -81,6 +90,7 @@ class FairShare:
         """See `Shares`."""
         number = self._numbers.take()
         self._make_room(number, len(links))
+        links, weights = plain(links, np.int64), plain(weights, np.float64)
         self._links[number] = links, weights, cap
         self._ripple.join(self._arrays, number, links, weights, size, cap, begin, now)
         return number
@@ -96,6 +106,28 @@ class FairShare:
         for number in self.users(link):
             bound = bound_of(*self._links[number], self._capacity)
             self._ripple.rebound(self._arrays, number, bound)
+
+    def crowd(self, number: int) -> Crowd:
+        """Which of its links an activity shares, and what the others leave it there."""
+        room = len(self._links[number][0])
+        links, rates = np.empty(room, np.int64), np.empty((3, room))
+        found = self._steered.crowd(self._arrays, number, links, rates)
+        return Crowd(links[:found], *rates[:, :found])
+
+    def note_pauses(self, number: int) -> None:
+        """An activity is there part of the time only, where others ask for their crowd."""
+        self._tables.activities["pauses"][number] = 1
+
+    def set_course(self, number: int, course: Course) -> None:
+        """An activity has another largest rate, and other weights on the links of its latest crowd."""
+        links, weights, _ = self._links[number]
+        self._links[number] = links, weights, course.rate
+        bound = bound_of(links, weights, course.rate, self._capacity)
+        self._steered.set_course(self._arrays, number, bound, course.weights)
+
+    def set_remaining(self, number: int, size: float, now: float) -> None:
+        """An activity has `size` bytes per unit of weight still to move; after `solve`."""
+        self._next_finish = self._steered.set_remaining(self._arrays, number, size, now)
 
     def users(self, link: int) -> list[int]:
         """Numbers of the activities on a link, ascending."""

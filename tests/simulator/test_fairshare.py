@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -287,6 +288,36 @@ def test_a_full_link_of_demands_that_just_fit_is_no_endless_search() -> None:
     last = add(shares, demands[3], 0.0)
     shares.solve(0.0)
     assert shares.rate(last) == pytest.approx(oracle(capacity, demands)[3], rel=1e-12)
+
+
+def test_links_of_any_layout_are_compiled_for_once() -> None:
+    from simulator import ripple
+
+    shares = FairShare(Unshared(np.array([2.0, 8.0, 8.0])))
+    add(shares, Demand(np.array([0, 1]), np.ones(2), 4.0, INF), 0.0)
+    shares.solve(0.0)
+    signatures = len(ripple.join.signatures)  # type: ignore[attr-defined]
+    frozen = np.array([0, 2])
+    frozen.flags.writeable = False
+    for links in (frozen, np.array([0, 9, 2, 9])[::2], np.array([0, 2], np.int32)):
+        add(shares, Demand(links, np.ones(2, int), 4.0, INF), 0.0)
+    shares.solve(0.0)
+    assert [shares.rate(number) for number in range(4)] == [0.5] * 4
+    assert len(ripple.join.signatures) == signatures  # type: ignore[attr-defined]
+
+
+def test_where_nothing_can_be_kept_on_disk_code_is_compiled_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from simulator import compiled
+
+    def no_directory(cache: bool = False, **options: Any) -> Any:
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(compiled.numba, "njit", no_directory)
+    assert compiled.compiled(len)("abc") == 3
 
 
 def test_importing_the_network_does_not_import_numba() -> None:
