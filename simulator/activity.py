@@ -11,6 +11,7 @@ from simpy.events import Event
 from simulator.clock import Clock
 from simulator.fabric import FloatArray, IntArray
 from simulator.ledger import TICKS_PER_BYTE, Account
+from simulator.steering import Steering
 
 __all__ = ["TICKS_PER_BYTE", "Activity", "Message", "Record", "Route", "Transfer"]
 
@@ -27,6 +28,7 @@ class Activity:
         total_bytes: what all members send together, for the counters; `size` if not given.
         name: for the timeline.
         weight: its part of a contended link, against 1 for the others.
+        steering: sets its course where it shares links; None: it is as fast as its share.
     """
 
     links: IntArray
@@ -36,6 +38,7 @@ class Activity:
     total_bytes: float | None = None
     name: str = ""
     weight: float = 1.0
+    steering: Steering | None = None
 
     def __post_init__(self) -> None:
         if not (0 <= self.size < math.inf and self.cap > 0 and 0 < self.weight < math.inf):

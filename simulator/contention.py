@@ -86,7 +86,7 @@ def enter(t: Tables, a: int, link: int, weight: float) -> None:
     c.free = entries[e].after
     c.room -= 1
     row = entries[e]
-    row.weight, row.activity, row.link = weight, a, link
+    row.weight, row.edges, row.activity, row.link = weight, weight, a, link
     row.next, row.previous, row.after, row.ahead = theirs.first, END, mine.first, END
     if theirs.first != END:
         entries[theirs.first].previous = e

@@ -10,7 +10,7 @@ What the fluid model leaves out: incast, flow-control pauses, packet loss.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from simpy.events import NORMAL, Event
@@ -20,7 +20,11 @@ from simulator.clock import LAST, Clock
 from simulator.errors import PacelineError
 from simulator.fabric import Fabric, FloatArray, IntArray
 from simulator.ledger import Account, Supply, ticks_on_links
+from simulator.steering import Steered
 from simulator.unshared import Shares, Unshared
+
+if TYPE_CHECKING:
+    from simulator.fairshare import FairShare
 
 __all__ = ["TICKS_PER_BYTE", "Activity", "LawError", "Message", "Network", "Record", "Transfer"]
 
@@ -84,7 +88,8 @@ class Network:
         self._going: list[int] = []
         self._changed: dict[int, float] = {}
         self._solving = False
-        self._wake = math.inf
+        self._wake = self._look = math.inf
+        self._steered = Steered()
 
     def start(self, activity: Activity, at: float | None = None, account: Account | None = None) -> Transfer:
         """Begin an activity at `at` (default: now); it uses bandwidth from then on.
@@ -286,6 +291,7 @@ class Network:
         left = [self._take_out(transfer, now) for transfer in coming]
         for number in sorted(self._going):
             self._shares.remove(number, now)
+            self._steered.remove(number)
         self._going.clear()
         for link in sorted(self._changed):
             self._shares.set_capacity(link, self._changed[link], now)
@@ -293,7 +299,22 @@ class Network:
         for transfer, size in zip(coming, left, strict=True):
             self._add(transfer, size, now)
         self._shares.solve(now)
+        if self._steered and not isinstance(self._shares, Unshared):
+            self._look_at(self._steered.steer(cast("FairShare", self._shares), now))
         self._wake_at(self._shares.next_finish())
+
+    def _look_at(self, time: float) -> None:
+        """Solve again at `time`, when a steered transfer's course will have changed."""
+        if time < self._look:
+            self._look = time
+            self.wakes += 1
+            self.clock.call_at(time, self._look_again)
+
+    def _look_again(self) -> None:
+        self.wakes -= 1
+        if self.clock.now == self._look:  # else an earlier look has been asked for since
+            self._look = math.inf
+            self._solve_soon()
 
     def _take_out(self, transfer: Transfer, now: float) -> float:
         """Bytes per unit of weight that a transfer has still to move; one with a new weight goes first."""
@@ -315,6 +336,8 @@ class Network:
             shares = self._shares = FairShare(shares)
         transfer.number = shares.add(it.links, weights, size, cap, transfer.begin, now)
         self._under_way[transfer.number] = transfer
+        if transfer.weight == 1:
+            self._steered.add(transfer)
 
     def _wake_at(self, time: float) -> None:
         if time < self._wake:

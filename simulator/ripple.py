@@ -147,7 +147,8 @@ def _note_peaks(t: Tables) -> None:
 
 
 @compiled
-def _named(tables: Tables) -> Tables:
+def named(tables: Tables) -> Tables:
+    """The tables handed over as a plain tuple, without reference counts."""
     activities, entries, links, counts, finish, key = tables
     return Tables(
         borrowed(activities),
@@ -172,7 +173,7 @@ def _later(t: Tables, link: int, new: float) -> bool:
 @compiled
 def solve(tables: Tables, now: float) -> float:
     """Bring all rates up to date after `join`, `leave`, `rebound`; -> the next finish time, inf if none."""
-    t = _named(tables)
+    t = named(tables)
     c = t.counts[0]
     _queue_marked(t)
     while True:
@@ -202,10 +203,10 @@ def join(
     tables: Tables, a: int, links: Rows, weights: Rows, size: float, cap: float, begin: float, now: float
 ) -> None:
     """Activity `a` comes and takes its links; those in use become shared."""
-    t = _named(tables)
+    t = named(tables)
     mine = t.activities[a]
     mine.rate, mine.bound, mine.limiter = 0.0, cap, FREE
-    mine.remaining, mine.since, mine.begin, mine.top = size, now, begin, 0.0
+    mine.remaining, mine.since, mine.begin, mine.top, mine.pauses = size, now, begin, 0.0, 0
     touch(t, a)
     for i in range(len(links)):
         link = links[i]
@@ -229,7 +230,7 @@ def _inherit(t: Tables, link: int) -> None:
     row = t.links[link]
     last = row.first
     heir = t.entries[last].activity
-    row.owner, row.weight, row.level = heir, t.entries[last].weight, np.inf
+    row.owner, row.weight, row.level = heir, t.entries[last].edges, np.inf
     strike(t, last)
     if t.activities[heir].limiter == link:
         set_free(t, heir)
@@ -238,7 +239,7 @@ def _inherit(t: Tables, link: int) -> None:
 @compiled
 def leave(tables: Tables, a: int, links: Rows, now: float) -> None:
     """Activity `a` gives its links back."""
-    t = _named(tables)
+    t = named(tables)
     mine = t.activities[a]
     for link in links:
         row = t.links[link]
@@ -259,7 +260,7 @@ def leave(tables: Tables, a: int, links: Rows, now: float) -> None:
 @compiled
 def rebound(tables: Tables, a: int, bound: float) -> None:
     """A link of `a` has another capacity, so `a` another bound."""
-    t = _named(tables)
+    t = named(tables)
     t.activities[a].bound = bound
     set_free(t, a)
 
@@ -267,7 +268,7 @@ def rebound(tables: Tables, a: int, bound: float) -> None:
 @compiled
 def due(tables: Tables, now: float, found: Rows) -> int:
     """Take out those that finish now, within `TIE` of their own duration, into `found`; -> how many."""
-    t = _named(tables)
+    t = named(tables)
     n = 0
     while True:
         a = first(t.finish)
@@ -281,4 +282,4 @@ def due(tables: Tables, now: float, found: Rows) -> int:
 @compiled
 def adopt(tables: Tables, a: int, finish: float) -> None:
     """Activity `a`, whose row is filled in and which shares nothing, is among those that will finish."""
-    put(_named(tables).finish, a, finish)
+    put(named(tables).finish, a, finish)

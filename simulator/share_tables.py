@@ -33,11 +33,13 @@ ACTIVITY = np.dtype(
         ("since", "f8"),  # when its rate last changed
         ("begin", "f8"),
         ("top", "f8"),  # its highest rate so far
+        ("pauses", "i8"),  # 1: is there part of the time (`steering`)
     ]
 )
 ENTRY = np.dtype(  # an activity on a shared link, in a list of each
     [
         ("weight", "f8"),
+        ("edges", "f8"),  # members that move side by side; the weight, unless steered
         ("activity", "i4"),
         ("link", "i4"),
         ("next", "i4"),  # in the link's list

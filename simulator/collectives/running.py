@@ -9,6 +9,7 @@ from functools import partial
 from simpy.events import Event
 
 from simulator.collectives.laid import LaidPlan
+from simulator.collectives.progress import progress
 from simulator.network import Activity, Network
 
 
@@ -58,6 +59,8 @@ class Running:
             total = size * len(load.part.src)
             first = load.overhead if load.part.rounds == 1 else 0.0  # else in the cap
             activity = Activity(load.links, load.weights, size, cap, total, self._laid.name)
+            if network.fidelity == "bundles":
+                activity.steering = progress(load, chunk, network.send_ends, at + first)
             event = network.start(activity, at + first)
             after = load.after(chunk, network.send_ends)
         assert event.callbacks is not None

@@ -1,0 +1,124 @@
+"""Bundles that are not simply as fast as their share: what they are told, and what they answer.
+
+An activity with a `Steering` shares links with others, its *crowd*. Whenever the crowd has changed it is
+asked for its *course*: how fast it goes, how it loads each shared link, when it will be done.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from simulator.fabric import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from simulator.activity import Transfer
+    from simulator.fairshare import FairShare
+
+
+class Crowd(NamedTuple):
+    """The links that an activity shares, and the rate (bytes/s) each of its members could have there.
+
+    Activities that are steered and `pause` between messages are there part of the time.
+
+    Attributes:
+        links: ids, shape (k,).
+        mean: with all others at their present rates, shape (k,).
+        idle: with those that pause away, shape (k,).
+        busy: with those that pause sending as fast as they can, shape (k,).
+    """
+
+    links: IntArray
+    mean: FloatArray
+    idle: FloatArray
+    busy: FloatArray
+
+
+class Course(NamedTuple):
+    """How an activity goes on from here.
+
+    Attributes:
+        rate: its largest, bytes/s per unit of weight.
+        weights: load per unit of rate on each of the crowd's links, shape (k,).
+        left: seconds to its end if the crowd stays as it is.
+        look: seconds after which to ask again; inf: not needed.
+    """
+
+    rate: float
+    weights: FloatArray
+    left: float
+    look: float
+
+
+class Steering(Protocol):
+    """Sets the course of one activity under way."""
+
+    pauses: bool
+
+    def steer(self, now: float, crowd: Crowd, moved: float) -> Course:
+        """The course from `now` on; `moved`: bytes per unit of weight since the last, if it had a crowd."""
+        ...
+
+
+@dataclass(slots=True)
+class _Helm:
+    """What one steered activity was last told and answered."""
+
+    steering: Steering
+    crowd: Crowd | None = None  # None: it has never had one
+    look: float = math.inf  # when to ask again, s
+    size: float = 0.0  # bytes per unit of weight it had left then
+
+
+class Steered:
+    """The steered activities under way, by number."""
+
+    def __init__(self) -> None:
+        self._helms: dict[int, _Helm] = {}
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self._helms)
+
+    def add(self, transfer: Transfer) -> None:
+        """One more comes, which may be steered."""
+        steering = transfer.activity.steering
+        if steering is not None:
+            self._helms[transfer.number] = _Helm(steering)
+
+    def remove(self, number: int) -> None:
+        """This one goes, if it was steered."""
+        self._helms.pop(number, None)
+
+    def steer(self, shares: FairShare, now: float) -> float:
+        """New courses for those whose crowds have changed, new rates; -> when to look again, s."""
+        for number, helm in self._helms.items():
+            if helm.crowd is None and helm.steering.pauses:
+                shares.note_pauses(number)
+        courses = [
+            (number, helm, self._ask(number, helm, shares, now)) for number, helm in self._helms.items()
+        ]
+        asked = [(number, helm, course) for number, helm, course in courses if course is not None]
+        for number, _, course in asked:
+            shares.set_course(number, course)
+        if asked:
+            shares.solve(now)
+        for number, helm, course in asked:
+            helm.look = now + course.look
+            helm.size = course.rate * course.left
+            shares.set_remaining(number, helm.size, now)
+        return min((helm.look for helm in self._helms.values()), default=math.inf)
+
+    def _ask(self, number: int, helm: _Helm, shares: FairShare, now: float) -> Course | None:
+        """Its new course; None if there is nothing to ask."""
+        crowd, last = shares.crowd(number), helm.crowd
+        if last is None and not len(crowd.links):
+            return None
+        if last is not None and now < helm.look and all(map(np.array_equal, last, crowd)):
+            return None
+        helm.crowd = crowd
+        moved = helm.size - shares.remaining(number, now)
+        return helm.steering.steer(now, crowd, moved)
