@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from calibration import operations as models
-from scenarios.machines import fabric_of, profile_of, workers_of
+from scenarios.machines import fabric_of, others_workers, profile_of, servers_of, workers_of
 from scenarios.planning import StepWorkload
 from scenarios.schema import Scenario
 from simulator.cost import StepTime, optimizer_seconds
 from simulator.devices import ConstantDevice, DeviceProfile
 from simulator.engine import Progress
 from simulator.errors import InputError
-from simulator.fabric import FloatArray
+from simulator.fabric import Fabric, FloatArray
 from simulator.input_pipeline import Loading
 from simulator.job import Job, Stop, Target
 from simulator.maths import Maths
@@ -27,6 +28,7 @@ from simulator.recorder import RecordLevel
 from simulator.result import Result
 from simulator.run import EngineKind, run
 from simulator.streams import Draws
+from simulator.surroundings import OtherJob
 from simulator.workload import Workload, WorkloadSpec
 
 Device = DeviceProfile | ConstantDevice
@@ -52,12 +54,47 @@ def simulate(
 
 def job_of(scenario: Scenario, record: RecordLevel = "all") -> Job:
     """Everything the engine needs to run a scenario."""
+    fabric = fabric_of(scenario)
+    servers = servers_of(scenario, fabric)
+    job = _job(scenario, fabric, workers_of(scenario, fabric), servers[0], record)
+    beside = zip(scenario.others, others_workers(scenario, fabric), servers[1:], strict=True)
+    others = tuple(
+        OtherJob(other.name, _job(_alone(scenario, index), fabric, workers, server, "summary"), other.begin)
+        for index, (other, workers, server) in enumerate(beside)
+    )
+    network = scenario.network
+    return replace(job, link_schedule=network.schedule, background=network.background, others=others)
+
+
+_SPREAD = 0x9E3779B97F4A7C15  # seeds of other jobs lie far apart
+
+
+def _alone(scenario: Scenario, index: int) -> Scenario:
+    """Another job as a scenario of its own, without real maths, with draws of its own."""
+    other = scenario.others[index]
+    endless = dict.fromkeys(("time", "samples", "epochs", "target"))
+    return scenario.model_copy(
+        update={
+            "seed": (scenario.seed + (index + 1) * _SPREAD) % 2**64,
+            "workload": other.workload,
+            "problem": None,
+            "training": other.training,
+            "network": scenario.network.model_copy(update={"collective": other.collective}),
+            "stragglers": other.stragglers,
+            "evaluate": scenario.evaluate.model_copy(update={"every": None}),
+            "stop": scenario.stop.model_copy(update={**endless, "steps": other.steps}),
+        }
+    )
+
+
+def _job(
+    scenario: Scenario, fabric: Fabric, workers: Workers, server_node: int | None, record: RecordLevel
+) -> Job:
+    """A job without its surroundings."""
     training = scenario.training
     if training is None:
         raise InputError("a training strategy", field="training", hint="for example kind: sync_sgd")
     find = partial(profile_of, scenario)
-    fabric = fabric_of(scenario)
-    workers = workers_of(scenario, fabric)
     n = len(workers.profile)
     workload = workload_of(scenario, n)
     costs = _per_worker(workers, lambda name: workload.step(find(name)))
@@ -68,7 +105,6 @@ def job_of(scenario: Scenario, record: RecordLevel = "all") -> Job:
         for name in set(workers.profile)
     }
     one_pass = {name: optimizer_seconds(find(name), workload.parameters, 1, dtype) for name in update}
-    has_server = training.strategy.has_server
     return Job(
         strategy=training.strategy,
         fabric=fabric,
@@ -86,7 +122,7 @@ def job_of(scenario: Scenario, record: RecordLevel = "all") -> Job:
         send_ends=scenario.network.send_ends,
         message_overhead=scenario.network.message_overhead,
         algorithms=scenario.network.collective.model_dump(),
-        server_node=scenario.cluster.placement.server_node(fabric) if has_server else None,
+        server_node=server_node,
         server_seconds=update[workers.profile[0]],
         pass_seconds=np.array([one_pass[name] for name in workers.profile]),
         evaluate_every=scenario.evaluate.every,

@@ -16,17 +16,19 @@ from scenarios.beside import beside
 from scenarios.build import gradient_seconds
 from scenarios.later import LaterMethod
 from scenarios.loading import Study
-from scenarios.machines import fabric_of, profile_of, workers_of
+from scenarios.machines import fabric_of, others_workers, profile_of, servers_of, workers_of
 from scenarios.planning import StepWorkload
 from scenarios.prune import pruned, unused
-from scenarios.schema import Scenario
+from scenarios.schema import Collective, Other, Scenario, Training
 from simulator.devices import DeviceProfile
 from simulator.errors import InputError, InputErrors
 from simulator.fabric import Fabric
 from simulator.placement import Workers
 from simulator.streams import Draws
 from simulator.validation import did_you_mean
+from simulator.workload import WorkloadSpec
 from simulator.yaml_source import Node, Path, shown
+from topologies.links import Impossible
 
 
 def resolve(study: Study) -> Study:
@@ -83,6 +85,10 @@ def _not_executed(scenario: Scenario, node: Node) -> Iterator[InputError]:
         yield _refused(node, ("layout",), "steps of large models are not part of this release")
     if isinstance(scenario.training and scenario.training.strategy, LaterMethod):
         yield _refused(node, ("training", "strategy", "kind"), "not a method of this release")
+    for index, other in enumerate(scenario.others):
+        if isinstance(other.training.strategy, LaterMethod):
+            path = ("others", index, "training", "strategy", "kind")
+            yield _refused(node, path, "not a method of this release")
 
 
 def _refused(node: Node, path: Path, hint: str) -> InputError:
@@ -140,8 +146,11 @@ class _Case:
         try:
             return fabric, workers_of(scenario, fabric)
         except (InputError, ValueError) as error:
-            path = ("cluster", "placement", "workers") if scenario.cluster.placement.workers else ("cluster",)
-            self.machine_errors.append(self.at(path, error))
+            placement = ("cluster", "placement")
+            path = (*placement, "workers") if scenario.cluster.placement.workers else ("cluster",)
+            self.machine_errors.append(
+                self.at(placement if hasattr(error, "at") and error.at else path, error)
+            )
             return None
 
 
@@ -232,14 +241,79 @@ def _workers(c: _Case) -> Iterator[InputError]:
             yield from c.tried(
                 ("cluster", "placement", "server"), lambda: scenario.cluster.placement.server_node(fabric)
             )
-        yield from _method(c, workers)
-    workload = scenario.workload
-    if workload is not None:
-        for name in sorted(set(workers.profile)):
-            profile = _profile(scenario, name)
-            if isinstance(profile, DeviceProfile) and workload.dtype not in profile.peak:
-                expected = f"one of the types of device {profile.name}: {', '.join(profile.peak)}"
-                yield c.error(("workload", "dtype"), expected, workload.dtype)
+        yield from _method(c, scenario.training, workers)
+    if scenario.workload is not None:
+        yield from _types(c, scenario.workload, workers)
+    yield from _around(c, fabric)
+    yield from _others(c, fabric)
+
+
+def _types(
+    c: _Case, workload: WorkloadSpec | StepWorkload, workers: Workers, base: Path = ()
+) -> Iterator[InputError]:
+    """What is computed in is among what the devices compute in."""
+    for name in sorted(set(workers.profile)):
+        profile = _profile(c.scenario, name)
+        if isinstance(profile, DeviceProfile) and workload.dtype not in profile.peak:
+            expected = f"one of the types of device {profile.name}: {', '.join(profile.peak)}"
+            yield c.error((*base, "workload", "dtype"), expected, workload.dtype)
+
+
+def _around(c: _Case, fabric: Fabric) -> Iterator[InputError]:
+    """Links that change and hosts that send are there; what shares nothing has no background."""
+    network = c.scenario.network
+    for index, change in enumerate(network.schedule):
+        path: Path = ("network", "schedule", index, "where", "link")
+        yield from c.tried(path, partial(change.where.select, fabric))
+    for index, flows in enumerate(network.background):
+        try:
+            flows.ends(fabric)
+        except InputError as error:
+            yield c.at(("network", "background", index, error.field), error)
+    given = {("network", "background"): network.background, ("others",): c.scenario.others}
+    for path, entries in given.items():
+        if entries and network.fidelity == "closed_form":
+            expected = "the fidelity flows or bundles"
+            yield c.error(path, expected, f"{path[-1]} under closed_form, which shares no link", key=True)
+
+
+def _others(c: _Case, fabric: Fabric) -> Iterator[InputError]:
+    """What the other jobs ask of the machines."""
+    others = c.scenario.others
+    names = [other.name for other in others]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield c.error(("others", index, "name"), "a name for each job", f"{name!r} again")
+    try:
+        placed = others_workers(c.scenario, fabric)
+    except Impossible as error:
+        yield c.at((), error)
+        return
+    for index, (other, workers) in enumerate(zip(others, placed, strict=True)):
+        base: Path = ("others", index)
+        yield from c.tried((*base, "workload", "model"), partial(operations.load, other.workload.model))
+        yield from _types(c, other.workload, workers, base)
+        yield from _method(c, other.training, workers, base)
+        yield from _for_nothing(c, other, base)
+        for number, entry in enumerate(other.stragglers):
+            select = partial(workers.select, entry.where, Draws(c.scenario.seed), "check")
+            yield from c.tried((*base, "stragglers", number, "where"), select)
+        if other.training.strategy.has_server:
+            yield from c.tried((*base, "placement", "server"), partial(servers_of, c.scenario, fabric))
+
+
+def _for_nothing(c: _Case, other: Other, base: Path) -> Iterator[InputError]:
+    """Keys of another job that it has no use for."""
+    strategy = other.training.strategy
+    if strategy.needs_math:
+        hint = "other jobs are timed only"
+        yield c.error((*base, "training", "strategy"), "a method that needs no numbers", hint=hint)
+    if other.training.gossip is not None and not strategy.needs_gossip:
+        yield c.error((*base, "training", "gossip"), "a method that gossips", key=True)
+    trees = "tree" in f"{other.collective.all_reduce} {getattr(strategy, 'collective', None)}"
+    if other.collective.tree_chunks != Collective().tree_chunks and not trees:
+        path = (*base, "collective", "tree_chunks")
+        yield c.error(path, "an all_reduce by tree or double_tree", other.collective.all_reduce, key=True)
 
 
 def _profile(scenario: Scenario, name: str) -> Any:
@@ -249,12 +323,10 @@ def _profile(scenario: Scenario, name: str) -> Any:
         return None  # said already
 
 
-def _method(c: _Case, workers: Workers) -> Iterator[InputError]:
-    """What the training method asks of the cluster."""
-    training = c.scenario.training
-    assert training is not None
+def _method(c: _Case, training: Training, workers: Workers, base: Path = ()) -> Iterator[InputError]:
+    """What a training method asks of the cluster."""
     strategy, n = training.strategy, len(workers)
-    place: Path = ("training", "strategy")
+    place: Path = (*base, "training", "strategy")
     classes = getattr(strategy, "h_by_class", None) or {}
     for name in classes:
         if name not in workers.kind:
@@ -268,7 +340,9 @@ def _method(c: _Case, workers: Workers) -> Iterator[InputError]:
         yield c.error((*place, "backup"), f"fewer than the {n} workers", str(backup))
     graph = training.gossip
     if strategy.needs_gossip and graph is not None:
-        yield from c.tried(("training", "gossip"), lambda: graph.mixing(1, n, Draws(c.scenario.seed)))
+        yield from c.tried((*base, "training", "gossip"), lambda: graph.mixing(1, n, Draws(c.scenario.seed)))
     elif strategy.needs_gossip:
         hint = "training.gossip: {graph: ring}"
-        yield c.error(("training", "gossip"), "a graph of who exchanges with whom", "none", hint, key=True)
+        yield c.error(
+            (*base, "training", "gossip"), "a graph of who exchanges with whom", "none", hint, key=True
+        )

@@ -5,14 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from calibration import profiles
 from simulator.devices import ConstantDevice, DeviceProfile, Nvlink
 from simulator.fabric import Fabric
 from simulator.placement import Workers
+from topologies.links import Impossible
 
 if TYPE_CHECKING:
-    from scenarios.schema import Scenario
-    from topologies import Topology
+    from scenarios.schema import Scenario, Training
+    from topologies import Placement, Topology
 
 Device = DeviceProfile | ConstantDevice
 
@@ -28,13 +31,12 @@ def profile_of(scenario: Scenario, name: str) -> Device:
 
 
 def fabric_of(scenario: Scenario) -> Fabric:
-    """The network, with a host of its own for the server if the method has one.
+    """The network, with a host of its own for the server of each job whose method has one.
 
     Raises:
         Impossible: the topology cannot be.
     """
-    has_server = scenario.training is not None and scenario.training.strategy.has_server
-    extra = scenario.cluster.placement.extra_hosts if has_server else 0
+    extra = sum(own_server(training, placement) for training, placement in _jobs(scenario))
     own = tuple((name, nvlink(profile)) for name, profile in sorted(scenario.profiles.items()))
     return _fabric(scenario.cluster.topology, extra, scenario.seed, own)
 
@@ -47,6 +49,52 @@ def _fabric(topology: Topology, extra: int, seed: int, own: tuple[tuple[str, Nvl
         return known[name] if name in known else nvlink(profiles.load(name))
 
     return topology.build(nvlink_of, extra_hosts=extra, seed=seed)
+
+
+def _jobs(scenario: Scenario) -> list[tuple[Training | None, Placement]]:
+    """Training and placement of each job, the scenario's own first."""
+    own = (scenario.training, scenario.cluster.placement)
+    return [own, *((other.training, other.placement) for other in scenario.others)]
+
+
+def own_server(training: Training | None, placement: Placement) -> bool:
+    """Whether a job has a server on a host of its own."""
+    return training is not None and training.strategy.has_server and bool(placement.extra_hosts)
+
+
+def servers_of(scenario: Scenario, fabric: Fabric) -> list[int | None]:
+    """Node of the server of each job, the scenario's own first; None for a method without one.
+
+    Raises:
+        Impossible: no such host.
+    """
+    found: list[int | None] = []
+    own = 0
+    for training, placement in _jobs(scenario):
+        has_server = training is not None and training.strategy.has_server
+        found.append(placement.server_node(fabric, own) if has_server else None)
+        own += own_server(training, placement)
+    return found
+
+
+def others_workers(scenario: Scenario, fabric: Fabric) -> list[Workers]:
+    """The workers of the other jobs, each on devices that no job before it has.
+
+    Raises:
+        Impossible: they do not fit; `at` is the path in the scenario.
+    """
+    taken = scenario.cluster.placement.place(fabric, scenario.seed)
+    found = []
+    for index, other in enumerate(scenario.others):
+        try:
+            places = other.placement.place(fabric, scenario.seed, taken)
+        except Impossible as error:
+            at = ("others", index, "placement", *(error.at or ("workers",)))
+            hint = error.hint if error.at else "other jobs get the devices that no job before has"
+            raise Impossible(error.found, error.expected, hint, at=at) from None
+        taken = np.concatenate([taken, places])
+        found.append(Workers.of(fabric, places))
+    return found
 
 
 def workers_of(scenario: Scenario, fabric: Fabric) -> Workers:

@@ -23,7 +23,9 @@ from scenarios.later import LATER, LaterMethod
 from scenarios.own_code import OwnProblem, OwnStrategy
 from scenarios.planning import Layout, StepWorkload
 from simulator import problems, strategies
+from simulator.background import BackgroundFlows
 from simulator.devices import Profile
+from simulator.link_schedule import LinkChange
 from simulator.network import Fidelity, SendEnds
 from simulator.optimizers import OptimizerSpec, Sgd
 from simulator.schedules import Constant, ScheduleSpec
@@ -108,6 +110,21 @@ class NetworkSpec(Spec):
     collective: Collective = Collective()
     send_ends: SendEnds = Field("left", description="a rank sends on when its bytes have left, or arrived")
     message_overhead: Seconds = Field(Quantity(0.0), description="host time for each message")
+    schedule: tuple[LinkChange, ...] = Field((), description="bandwidths over time")
+    background: tuple[BackgroundFlows, ...] = Field((), description="traffic of strangers between hosts")
+
+
+class Other(Spec):
+    """Another training on the same network, on devices that no job before it has; timed only."""
+
+    name: Name = "other"
+    placement: Placement = Placement()
+    workload: WorkloadSpec
+    training: Training
+    collective: Collective = Collective()
+    stragglers: tuple[StragglerSpec, ...] = ()
+    begin: Seconds = Field(Quantity(0.0), description="when its workers begin")
+    steps: PositiveInt | None = Field(None, description="of each worker; by default until the run ends")
 
 
 class Evaluate(Spec):
@@ -182,6 +199,7 @@ class Scenario(Spec):
     layout: Layout | None = Field(None, description="how a large model is laid over the workers")
     network: NetworkSpec = NetworkSpec()
     stragglers: tuple[StragglerSpec, ...] = ()
+    others: tuple[Other, ...] = Field((), description="other jobs on the same network")
     evaluate: Evaluate = Evaluate()
     stop: Stop
     maths: MathsSpec = MathsSpec()

@@ -80,7 +80,7 @@ class Graph(Spec):
     Routes are shortest in hops, over hosts too; of equal ones `shortest` takes the lowest-numbered neighbour
     (hosts first, then switches, each in the file's order) by the first cable, `ecmp` hashes at each hop.
     Links: two a cable (one where `directed`) and those inside the hosts. A server of its own
-    (`placement.server: own`) is the host named `server`, if one is drawn.
+    (`placement.server: own`) is the host named `server`, if one is drawn (of a second job's: `server1`).
 
     >>> wire = {"bandwidth": "1 Gbit/s", "latency": "20 ms"}
     >>> kinds = {"a": "host", "b": "host", "w": "switch"}
@@ -150,12 +150,14 @@ class Graph(Spec):
             Impossible: a server of its own is wanted and no host named `server` is drawn.
         """
         names = [host.name for host in self.hosts]
-        if extra_hosts and "server" not in names:
-            raise Impossible(
-                "a server of its own (`placement.server: own`) in a graph without a place for it",
-                "a host named `server`, or `placement.server` with a host's name",
-                "draw {name: server, kind: host, devices: {count: 0}} and its link",
-            )
+        for server in range(extra_hosts):
+            name = f"server{server}" if server else "server"
+            if name not in names:
+                raise Impossible(
+                    "a server of its own (`placement.server: own`) in a graph without a place for it",
+                    f"a host named `{name}`, or `placement.server` with a host's name",
+                    f"draw {{name: {name}, kind: host, devices: {{count: 0}}}} and its link",
+                )
         wiring = Wiring()
         groups = [Group(host.interior, i, 1) for i, host in enumerate(self.hosts)]
         interior = furnish(wiring, names, groups, nvlink)
