@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,15 +23,42 @@ Logits = Callable[[Sequence[Tensor], Tensor], Tensor]
 AT_ONCE = 512  # samples evaluated together
 
 
+class Judge(NamedTuple):
+    """How scores are judged by labels.
+
+    Attributes:
+        loss: mean loss of scores and labels.
+        right: how many are told rightly.
+        count: how many there are to be told, in labels.
+    """
+
+    loss: Callable[[Tensor, Tensor], Tensor]
+    right: Callable[[Tensor, Tensor], Tensor]
+    count: Callable[[Tensor], int]
+
+
+def _cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
+    return cross_entropy(scores.flatten(0, -2), labels.flatten())
+
+
+def _right(scores: Tensor, labels: Tensor) -> Tensor:
+    return (scores.flatten(0, -2).argmax(1) == labels.flatten()).sum()
+
+
+ONE_CLASS = Judge(_cross_entropy, _right, Tensor.numel)
+"""Mean cross-entropy; right is what has the best score at its class."""
+
+
 class Looped:
-    """Mean cross-entropy of a model given as a function.
+    """Mean loss of a model given as a function.
 
     Args:
         shapes: tensors of the flat model, in order.
         logits: class scores (..., classes) of inputs, from these tensors.
-        data: inputs, and classes of the scores' shape without its last axis.
+        data: inputs, and classes of the scores' shape without its last axis (or what the judge takes).
         dtype: `float32` or `float64`.
         evaluated: most samples an evaluation looks at, evenly spaced; all if None.
+        judge: the loss, and what counts as right.
     """
 
     def __init__(
@@ -40,8 +68,10 @@ class Looped:
         data: Classified,
         dtype: str,
         evaluated: int | None = None,
+        judge: Judge = ONE_CLASS,
     ) -> None:
         self._shapes, self._logits, self._evaluated = list(shapes), logits, evaluated
+        self._judge = judge
         self._sizes = [prod(shape) for shape in shapes]
         kind = DTYPES[dtype] if data.train.dtype.kind == "f" else torch.int64
         self._inputs = {
@@ -57,10 +87,6 @@ class Looped:
             for part, shape in zip(torch.split(model, self._sizes), self._shapes, strict=True)
         ]
 
-    def _loss(self, tensors: Sequence[Tensor], inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        scores = self._logits(tensors, inputs).flatten(0, -2)
-        return cross_entropy(scores, labels.flatten()), scores
-
     def gradients(self, models: Sequence[Tensor], samples: IntArray, workers: Sequence[int]) -> Tensor:
         """See `Task`."""
         chosen = torch.from_numpy(samples)
@@ -69,17 +95,18 @@ class Looped:
 
     def _gradient(self, model: Tensor, chosen: Tensor) -> Tensor:
         tensors = [tensor.requires_grad_() for tensor in self._tensors(model)]
-        loss, _ = self._loss(tensors, self._inputs["train"][chosen], self._labels["train"][chosen])
+        scores = self._logits(tensors, self._inputs["train"][chosen])
+        loss = self._judge.loss(scores, self._labels["train"][chosen])
         return torch.cat([slope.flatten() for slope in torch.autograd.grad(loss, tensors)])
 
     @torch.no_grad()
     def evaluate(self, model: Tensor, split: str) -> Evaluation:
-        """Mean cross-entropy and share of classes told rightly."""
-        tensors, told, right = self._tensors(model), 0.0, 0.0
+        """Mean loss and share told rightly."""
+        tensors, told, right, judge = self._tensors(model), 0.0, 0.0, self._judge
         step = 1 if self._evaluated is None else -(-len(self._inputs[split]) // self._evaluated)
         inputs, labels = self._inputs[split][::step], self._labels[split][::step]
         for some, theirs in zip(torch.split(inputs, AT_ONCE), torch.split(labels, AT_ONCE), strict=True):
-            loss, scores = self._loss(tensors, some, theirs)
-            told += float(loss) * theirs.numel()
-            right += float((scores.argmax(1) == theirs.flatten()).sum())
-        return Evaluation(told / labels.numel(), right / labels.numel())
+            scores = self._logits(tensors, some)
+            told += float(judge.loss(scores, theirs)) * judge.count(theirs)
+            right += float(judge.right(scores, theirs))
+        return Evaluation(told / judge.count(labels), right / judge.count(labels))

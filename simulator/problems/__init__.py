@@ -7,26 +7,40 @@ from typing import Annotated
 from pydantic import Field
 
 from simulator.problems.base import Layer, Problem
+from simulator.problems.char_lstm import CharLstm
 from simulator.problems.char_transformer import CharTransformer
 from simulator.problems.digits_cnn import DigitsCnn
 from simulator.problems.digits_mlp import DigitsMlp
 from simulator.problems.least_squares import LeastSquares
 from simulator.problems.logistic_regression import LogisticRegression
+from simulator.problems.mnist1d_cnn import Mnist1dCnn
 from simulator.problems.quadratic import Quadratic
+from simulator.problems.sparse_multilabel import SparseMultilabel
 
 __all__ = [
+    "CharLstm",
     "CharTransformer",
     "DigitsCnn",
     "DigitsMlp",
     "Layer",
     "LeastSquares",
     "LogisticRegression",
+    "Mnist1dCnn",
     "Problem",
     "ProblemSpec",
     "Quadratic",
+    "SparseMultilabel",
 ]
 
 ProblemSpec = Annotated[
-    Quadratic | LeastSquares | LogisticRegression | DigitsMlp | DigitsCnn | CharTransformer,
+    Quadratic
+    | LeastSquares
+    | LogisticRegression
+    | DigitsMlp
+    | DigitsCnn
+    | CharTransformer
+    | CharLstm
+    | Mnist1dCnn
+    | SparseMultilabel,
     Field(discriminator="kind"),
 ]

@@ -1,12 +1,7 @@
-"""A small transformer that predicts the next character of Python's own help texts (`pydoc_data.topics`).
-
-The texts come with Python and differ a little from version to version; the alphabet is fixed, so sizes do
-not.
-"""
+"""A small transformer that predicts the next character of Python's own help texts."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Literal, Self, final
 
 import numpy as np
@@ -16,16 +11,13 @@ from simulator.fabric import FloatArray
 from simulator.problems.base import Block, DataProblem, Layer, uniform_start
 from simulator.problems.batches import IntArray
 from simulator.problems.digits import Classified
+from simulator.problems.help_texts import EVALUATED, SYMBOLS, windows
 from simulator.streams import Draws
 
 if TYPE_CHECKING:
     from simulator.maths.task import Task
 
 __all__ = ["CharTransformer"]
-
-ALPHABET = "\n" + "".join(map(chr, range(32, 127)))  # all else becomes one further symbol
-SYMBOLS = len(ALPHABET) + 1
-EVALUATED = 256  # windows at most, evenly spaced
 
 
 @final
@@ -75,7 +67,7 @@ class CharTransformer(DataProblem):
     @property
     def samples(self) -> int:
         """Windows of the first nine tenths of the text."""
-        return len(_windows(self.context)[0])
+        return len(windows(self.context)[0])
 
     def labels(self) -> IntArray:
         """In which tenth of the training text a window lies."""
@@ -101,7 +93,7 @@ class CharTransformer(DataProblem):
         from simulator.maths.char_transformer import Decoder
         from simulator.maths.looped import Looped
 
-        train, test = _windows(self.context)
+        train, test = windows(self.context)
         data = Classified(train[:, :-1], train[:, 1:], test[:, :-1], test[:, 1:])
         decoder = Decoder(self.heads, self.depth)
         return Looped([block.shape for block in self.blocks], decoder.logits, data, dtype, EVALUATED)
@@ -137,17 +129,3 @@ def _layer_costs(name: str, t: int, w: int) -> tuple[Layer, ...]:
         Layer(f"gelu{name}", "elementwise", 0, 32.0 * t * w, 8.0 * t * w),
         Layer(f"down{name}", "matmul", (4 * w + 1) * w, 8.0 * t * w * w, 5.0 * t * w),
     )
-
-
-@cache
-def _windows(context: int) -> tuple[IntArray, IntArray]:
-    """Symbols of consecutive windows and the character after, (windows, context + 1): train, test."""
-    from pydoc_data.topics import topics
-
-    places = {symbol: number for number, symbol in enumerate(ALPHABET)}
-    text = "\n".join(topics[name] for name in sorted(topics))
-    symbols = np.array([places.get(symbol, SYMBOLS - 1) for symbol in text])
-    begins = np.arange(0, len(symbols) - context, context)
-    windows = symbols[begins[:, None] + np.arange(context + 1)]
-    cut = len(windows) * 9 // 10
-    return windows[:cut], windows[cut:]

@@ -302,10 +302,11 @@ def test_specs_need_no_torch() -> None:
 import sys
 from simulator.maths.ghost import GhostMaths
 from simulator.optimizers import Adam
-from simulator.problems import CharTransformer, DigitsCnn, DigitsMlp
+from simulator.problems import CharLstm, CharTransformer, DigitsCnn, DigitsMlp, Mnist1dCnn, SparseMultilabel
 from simulator.problems import LeastSquares, LogisticRegression, Quadratic
 from simulator.schedules import Cosine
-for kind in (CharTransformer, DigitsCnn, DigitsMlp, LeastSquares, LogisticRegression, Quadratic):
+small = (CharTransformer, CharLstm, DigitsCnn, DigitsMlp, Mnist1dCnn, SparseMultilabel)
+for kind in (*small, LeastSquares, LogisticRegression, Quadratic):
     problem = kind()
     assert sum(layer.parameters for layer in problem.layers()) == problem.parameters, kind
     assert problem.flop_per_sample > 0 and problem.train_size(4) > 0 and problem.batch_size(4) > 0

@@ -18,13 +18,16 @@ from simulator.maths.pending import Pending
 from simulator.maths.task import Task
 from simulator.maths.torch_maths import TorchMaths
 from simulator.problems import (
+    CharLstm,
     CharTransformer,
     DigitsCnn,
     DigitsMlp,
     LeastSquares,
     LogisticRegression,
+    Mnist1dCnn,
     Problem,
     Quadratic,
+    SparseMultilabel,
 )
 from simulator.problems.digits import Classified, digits
 from simulator.streams import Draws
@@ -40,7 +43,11 @@ PROBLEMS: list[Problem] = [
     Quadratic(noise=0.5),
     DigitsCnn(channels=2, batch=3),
     CharTransformer(width=8, heads=2, depth=1, context=6, batch=2),
+    CharLstm(cells=7, embedding=5, context=6, batch=2),
+    Mnist1dCnn(channels=3, batch=3),
+    SparseMultilabel(n_samples=300, n_test=70, features=100, classes=7, hidden=(5,), batch=3),
 ]
+LOOPED = (DigitsCnn, CharTransformer, CharLstm, Mnist1dCnn, SparseMultilabel)
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +72,7 @@ def computed(m: TorchMaths, models: list[Dense], order: list[int], draw: int = 2
 
 def few(problem: Problem) -> int:
     """Workers enough to show a dependence; few where gradients are computed one by one anyway."""
-    return 9 if isinstance(problem, DigitsCnn | CharTransformer) else K + 6
+    return 9 if isinstance(problem, LOOPED) else K + 6
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -171,9 +178,7 @@ def _mlp_loss(problem: DigitsMlp, x: torch.Tensor, samples: torch.Tensor) -> tor
     return cross_entropy(layer, torch.tensor(digits().train_labels)[samples])
 
 
-@pytest.mark.parametrize(
-    "problem", [p for p in PROBLEMS if not isinstance(p, DigitsCnn | CharTransformer)], ids=repr
-)
+@pytest.mark.parametrize("problem", [p for p in PROBLEMS if not isinstance(p, LOOPED)], ids=repr)
 def test_stacked_gradients_are_autograds(problem: Problem) -> None:
     n = 5
     quiet = problem.model_copy(update={"noise": 0.0})

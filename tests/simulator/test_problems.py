@@ -13,18 +13,22 @@ from simulator.maths.dense import Dense
 from simulator.maths.torch_maths import TorchMaths
 from simulator.optimizers import Adam, Momentum, Optimizer
 from simulator.problems import (
+    CharLstm,
     CharTransformer,
     DigitsCnn,
     DigitsMlp,
     LeastSquares,
     LogisticRegression,
+    Mnist1dCnn,
     Problem,
     ProblemSpec,
     Quadratic,
+    SparseMultilabel,
 )
 from simulator.problems.base import DataProblem
 from simulator.problems.batches import Batches
 from simulator.problems.digits import digits
+from simulator.problems.mnist1d_series import mnist1d
 from simulator.problems.splits import Dirichlet, Iid, Label, Shards, Split
 from simulator.streams import Draws
 
@@ -37,6 +41,11 @@ ALL: list[Problem] = [
     DigitsMlp(hidden=()),
     DigitsCnn(),
     CharTransformer(),
+    CharLstm(),
+    CharLstm(depth=2, cells=16, context=20),
+    Mnist1dCnn(),
+    SparseMultilabel(),
+    SparseMultilabel(hidden=(16, 8), classes=5, nonzeros=10),
 ]
 CONVEX = [
     LeastSquares(),
@@ -97,6 +106,9 @@ def test_float32_is_near_float64(problem: Problem) -> None:
         (DigitsCnn(), Momentum(lr=0.05), 60, 0.25, 0.92),
         (CharTransformer(), Adam(lr=5e-3), 60, 2.9, 0.3),
         (LogisticRegression(), Momentum(lr=0.5), 100, 0.42, 0.8),
+        (CharLstm(), Adam(lr=1e-2), 60, 2.9, 0.3),
+        (Mnist1dCnn(), Adam(lr=1e-2), 300, 0.5, 0.8),
+        (SparseMultilabel(), Adam(lr=1e-2), 100, 0.15, 0.8),
     ],
     ids=repr,
 )
@@ -111,6 +123,28 @@ def test_problems_can_be_learned(
     assert told.loss < loss
     assert told.accuracy is not None
     assert told.accuracy > accuracy
+
+
+def test_mnist1d_is_the_published_data() -> None:
+    """Numbers made by the authors' package (mnist1d 0.0.2.post1)."""
+    data = mnist1d()
+    assert (data.train.shape, data.test.shape) == ((4000, 40), (1000, 40))
+    expected = [-0.33200566736939013, -0.4719103656557236, -0.778697076293495]
+    assert data.train[0, :3] == pytest.approx(expected, rel=1e-12)
+    assert np.abs(data.train).sum() == pytest.approx(118338.29510719894, rel=1e-12)
+    assert data.test_labels[:10].tolist() == [2, 6, 3, 9, 4, 3, 1, 9, 5, 2]
+    assert Mnist1dCnn().parameters == 5210  # as the authors' network
+
+
+def test_documents_have_what_they_should() -> None:
+    data = SparseMultilabel(n_samples=3000, n_test=10).data()
+    assert (data.train_labels.sum(1) == 3).all()
+    counts = data.train_labels.sum(0)
+    assert counts[0] > 10 * counts[-10:].mean()
+    for row in data.train[:50]:
+        told = row[row >= 0]
+        assert len(set(told.tolist())) == len(told) > 5
+    assert data.train.max() < 2000
 
 
 # optima
@@ -316,6 +350,10 @@ def test_the_mean_of_equal_shards_full_gradients_is_the_full_gradient(problem: D
         {"kind": "quadratic", "condition": 0.5},
         {"kind": "quadratic", "noise": -1},
         {"kind": "mnist"},
+        {"kind": "char_lstm", "cells": 0},
+        {"kind": "mnist1d_cnn", "n_samples": 4001},
+        {"kind": "sparse_multilabel", "classes": 2, "labels_per_sample": 3},
+        {"kind": "sparse_multilabel", "hidden": []},
     ],
 )
 def test_wrong_problems_are_refused(wrong: dict[str, object]) -> None:
