@@ -14,7 +14,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, validators
 
 from simulator.errors import CohortError, InputError, PacelineError
 
@@ -93,6 +93,87 @@ def run(
 
 
 @app.command
+def sweep(
+    file: str,
+    /,
+    *,
+    set_: Sets = None,
+    seed: int | None = None,
+    out: Path | None = None,
+    jobs: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    backend: Literal["local", "dask", "ray"] = "local",
+    address: str | None = None,
+    engine: Literal["auto", "cohort", "process"] = "auto",
+    record: Literal["summary", "steps", "all"] | None = None,
+    most: int = 10_000,
+    dry_run: Flag = False,
+    force: Flag = False,
+    allow_code: Flag = False,
+    as_json: Json = False,
+) -> int:
+    """Run a scenario over lists of values: every run to a directory of its own, then one table of all.
+
+    Interrupted or killed at any moment, the same command goes on where it was. A run that fails is noted with
+    its error, and the rest goes on.
+
+    For example:
+      paceline sweep tune_learning_rate
+      paceline sweep my.yaml --dry-run
+      paceline sweep quickstart --set sweep.grid.training.optimizer.lr=[0.03,0.1,0.3] --jobs 4
+      paceline sweep my.yaml --backend dask --address tcp://head:8786 --out /shared/my
+
+    Parameters
+    ----------
+    file
+        FILE.yaml, FILE.yaml#NAME or the name of a shipped scenario, with the key `sweep`.
+    set_
+        Override KEY=VALUE with a dotted key, also of the sweep itself: sweep.seeds.count=5.
+    seed
+        Use this seed instead of the sweep's.
+    out
+        Directory to write to. Default: runs/NAME-HASH8.
+    jobs
+        Runs at one time. Default: one for each processor of this machine, or all of the cluster.
+    backend
+        local: processes of this machine; dask, ray: a cluster that is there already.
+    address
+        Of the cluster: tcp://HOST:8786 for Dask, HOST:6379 or auto for Ray.
+    engine
+        cohort: one vector of clocks for all workers; process: one process a worker. Same results.
+    record
+        Tables to keep of each run, instead of what the file says.
+    most
+        Runs that are allowed: more than these are an error.
+    dry_run
+        List the runs, say about how long they would take, and make none.
+    force
+        Run anew what has been run before.
+    allow_code
+        Load methods and problems of your own that the file names (kind: "package.module:Class").
+    as_json
+        Print {"runs": [...], "best": {...}, "failed": n} as JSON.
+    """
+    from scenarios.console import print_json
+    from scenarios.sweeps.estimate import listed
+    from scenarios.sweeps.plan import ready
+    from scenarios.sweeps.sweep import SweepOrder, Swept
+    from scenarios.sweeps.sweep import sweep as carry_out
+    from scenarios.sweeps.terminal import SweepBar, print_listed, print_swept
+
+    study = ready(file, set_ or (), seed=seed, allow_code=allow_code)
+    with SweepBar(quiet=as_json) as bar:
+        order = SweepOrder(out, jobs, backend, address, engine, record, force, most, listener=bar)
+        found = listed(study, order) if dry_run else carry_out(study, order)
+    if as_json:
+        print_json(found.as_json)
+    elif isinstance(found, Swept):
+        print_swept(found)
+    else:
+        print_listed(found)
+    return found.exit_code
+
+
+@app.command
 def check(
     file: str,
     /,
@@ -127,8 +208,11 @@ def check(
     from scenarios.console import print_json, say
     from scenarios.loading import load
     from scenarios.resolved import as_yaml, document
+    from scenarios.sweeps.plan import planned
 
     study = resolve(load(file, set_ or (), seed=seed, allow_code=allow_code))
+    if study.beside.sweep is not None:
+        planned(study)
     if as_json:
         documents = [document(scenario) for scenario in study.scenarios]
         print_json({"name": study.name, "seeds": list(study.seeds), "scenarios": documents})
@@ -230,26 +314,21 @@ def report(*directories: Path, out: Path | None = None, as_json: Json = False) -
     Parameters
     ----------
     directories
-        What `paceline run` has written. Of several, runs are named after their directories.
+        What `paceline run` has written (of several, runs are named after their directories), or a sweep.
     out
         The file. Default: report.html in the directory; of several, report.html here.
     as_json
         Print {"report", "verdict", "runs"} as JSON.
     """
     from scenarios.console import print_json, say
-    from scenarios.report import write_report
-    from scenarios.report.gather import gather
-    from scenarios.report.verdict import judge
-    from scenarios.store import collect
+    from scenarios.report import report_directories
 
-    runs = collect(_some(directories))
     place = out or (directories[0] / "report.html" if len(directories) == 1 else Path("report.html"))
-    write_report(runs, place)
-    verdict = judge(gather(runs))
+    headline, runs = report_directories(_some(directories), place)
     if as_json:
-        print_json({"report": str(place), "verdict": verdict.headline, "runs": len(runs)})
+        print_json({"report": str(place), "verdict": headline, "runs": runs})
     else:
-        say(f"{verdict.headline}\n{place}")
+        say(f"{headline}\n{place}")
 
 
 def _some(directories: Sequence[Path]) -> Sequence[Path]:
@@ -311,7 +390,9 @@ def status(arguments: list[str]) -> int:
     """Run a command; messages for what goes wrong, and the exit code."""
     as_json = "--json" in arguments
     try:
-        app(arguments or ["--help"], exit_on_error=False, print_error=False, result_action="return_value")
+        code = app(
+            arguments or ["--help"], exit_on_error=False, print_error=False, result_action="return_value"
+        )
         sys.stdout.flush()
     except InputError as error:
         return _failed(2, str(error), error.as_json(), as_json)
@@ -334,7 +415,7 @@ def status(arguments: list[str]) -> int:
         if os.environ.get("PACELINE_TRACEBACK"):
             raise
         return _ours(f"{type(error).__name__}: {error}", as_json)
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _ours(said: str, as_json: bool) -> int:

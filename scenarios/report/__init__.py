@@ -11,6 +11,7 @@ from pathlib import Path
 
 from scenarios.files import write_text
 from scenarios.store import Run
+from simulator.errors import InputError
 
 
 def write_report(runs: Sequence[Run], path: Path) -> None:
@@ -30,3 +31,26 @@ def report(runs: Sequence[Run]) -> str:
 
     title, body, figures = contents(gather(runs))
     return page(title, body, figures)
+
+
+def report_directories(directories: Sequence[Path], path: Path) -> tuple[str, int]:
+    """Write the report of directories of runs, or of one of a sweep; gives its headline and how many runs.
+
+    Raises:
+        InputError: there are no runs, or a sweep among several directories.
+    """
+    from scenarios.store import collect
+    from scenarios.sweeps.sweep import is_sweep
+
+    if any(map(is_sweep, directories)):
+        from scenarios.report.sweep import write_sweep_report
+
+        if len(directories) > 1:
+            raise InputError("one sweep at a time, or directories of runs", f"{len(directories)}", "DIR")
+        return write_sweep_report(directories[0], path)
+    from scenarios.report.gather import gather
+    from scenarios.report.verdict import judge
+
+    runs = collect(directories)
+    write_report(runs, path)
+    return judge(gather(runs)).headline, len(runs)

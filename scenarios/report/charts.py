@@ -113,11 +113,11 @@ def _y_axis(metric: str, curves: list[Curve]) -> dict[str, Any]:
     least = min(float(curve.middle.min()) for curve in curves)
     most = max(float(curve.middle.max()) for curve in curves)
     if least > 0 and most / least > LOG_FROM:
-        return {"type": "log", **_log_ticks(least, most)}
+        return {"type": "log", **log_ticks(least, most)}
     return {"rangemode": "tozero"} if least >= 0 else {}
 
 
-def _log_ticks(least: float, most: float) -> dict[str, Any]:
+def log_ticks(least: float, most: float) -> dict[str, Any]:
     """Ticks at 1, 2 and 5 of each power of ten, at 1 alone over many of them, written out."""
     powers = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
     digits = (1, 2, 5) if len(powers) <= 4 else (1,)

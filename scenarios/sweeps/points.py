@@ -127,9 +127,11 @@ def _unlike_others(value: Any) -> str:
 def as_text(value: Any) -> str:
     """A value of a scenario as one line of text: texts as they are, all else as JSON.
 
-    >>> as_text("25 Gbit/s"), as_text(0.1), as_text({"kind": "star"}), as_text([4, 4])
-    ('25 Gbit/s', '0.1', '{"kind":"star"}', '[4,4]')
+    >>> as_text("25 Gbit/s"), as_text(0.1), as_text(1.0), as_text({"kind": "star"}), as_text([4, 4])
+    ('25 Gbit/s', '0.1', '1', '{"kind":"star"}', '[4,4]')
     """
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 

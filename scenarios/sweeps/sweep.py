@@ -199,6 +199,11 @@ def sweep(study: Study, order: SweepOrder | None = None) -> Swept:
     return found
 
 
+def is_sweep(root: Path) -> bool:
+    """Whether a directory is that of a sweep."""
+    return (root / ABOUT).is_file()
+
+
 def default_out(plan: Plan) -> Path:
     """`runs/NAME-HASH8`: a place of its own for each content of a sweep."""
     return Path("runs") / f"{store.file_name(plan.study.name)}-{plan.digest[:8]}"

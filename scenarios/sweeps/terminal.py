@@ -151,16 +151,20 @@ def remark(choice: Mapping[str, Any]) -> str:
 def _print_settings(found: Sequence[Setting], keys: Sequence[str]) -> None:
     short = short_keys(keys)
     shown = [one for one in SUMMARY if any(setting.numbers(one.key) for setting in found)]
-    head = ["variant", *(short[key] for key in keys), "seeds", *(one.title for one in shown)]
-    rows = [
-        [
-            setting.variant, *(as_text(setting.values[key]) for key in keys), str(len(setting.rows)),
-            *(one.write(setting.mean(one.key)) for one in shown),
-        ]
-        for setting in found[:MOST_SETTINGS]
-    ]  # fmt: skip
+    several = len({one.variant for one in found}) > 1 or not keys
+    head = [
+        *(["variant"] * several),
+        *(short[key] for key in keys),
+        "seeds",
+        *(column.title for column in shown),
+    ]
+    rows = []
+    for one in found[:MOST_SETTINGS]:
+        named = [*([one.variant] * several), *(as_text(one.values[key]) for key in keys)]
+        numbers = [column.write(one.mean(column.key)) for column in shown]
+        rows.append([*named, str(len(one.rows)), *numbers])
     by_rank = sorted(range(len(shown)), key=lambda place: -shown[place].rank)
-    first = len(keys) + 2
+    first = several + len(keys) + 1
     print_table(head, rows, numbers_from=first - 1, spare=[place + first for place in by_rank])
     if len(found) > MOST_SETTINGS:
         say(f"and {len(found) - MOST_SETTINGS:,} more settings: see the table")

@@ -46,7 +46,7 @@ class Task:
         engine, record: as for any run.
         allow_code: whether it may load code of the user's own.
         source: the scenario file, for the manifest.
-        made_by: version and source hash of whoever asks; a worker of another refuses.
+        made_by: version and source hash of whoever asks; another machine's worker of another one refuses.
         folder: where the user's own modules lie.
         parent: process to end with; None on a cluster.
     """
@@ -110,7 +110,7 @@ def work(task: Task) -> Done:
 
 
 def _made(task: Task) -> Done:
-    if task.made_by != made_by():
+    if task.parent is None and task.made_by != made_by():
         found, expected = made_by(), f"Paceline {task.made_by}, as where the sweep was begun"
         raise InputError(expected, found, field="worker", hint="install the same version on all machines")
     place = Path(task.root) / task.place
