@@ -26,6 +26,7 @@ from simulator.yaml_source import Node, Path
 
 if TYPE_CHECKING:
     from scenarios.run import EngineKind, Outcome, Record
+    from scenarios.sweeps.sweep import Backend, Swept
 
 T = TypeVar("T")
 
@@ -86,6 +87,37 @@ class Study:
 
         place = None if out is None else pathlib.Path(out)
         return run_study(runnable(self), Order(place, engine, record, force), variants)
+
+    def sweep(
+        self,
+        *,
+        out: str | pathlib.Path | None = None,
+        jobs: int | None = None,
+        backend: Backend = "local",
+        address: str | None = None,
+        engine: EngineKind = "auto",
+        record: Record | None = None,
+        force: bool = False,
+    ) -> Swept:
+        """Run the file's sweep, or what of it is not finished yet.
+
+        Args:
+            out: directory to write to; by default runs/NAME-HASH8.
+            jobs: runs at one time; by default as many as there are processors.
+            backend: `local` processes, or a cluster of `dask` or `ray`.
+            address: of the cluster.
+            engine: `auto`, `cohort` or `process`; the results are the same.
+            record: which tables are kept; by default as the sweep says.
+            force: run anew what lies finished in `out`.
+
+        Raises:
+            InputErrors: the file has no sweep, or one that cannot be run.
+        """
+        from scenarios.check import resolve
+        from scenarios.sweeps.sweep import SweepOrder, sweep
+
+        place = None if out is None else pathlib.Path(out)
+        return sweep(resolve(self), SweepOrder(place, jobs, backend, address, engine, record, force))
 
     def runs(self) -> Iterator[Scenario]:
         """A scenario for every variant and seed, variants outside."""
