@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -104,3 +105,23 @@ class LinearTask:
             conjugate = 0.5 * alpha**2 - alpha * y
         implied = self._rows.weighted_sum(alpha, self._features) / (self._l2 * len(y))
         return float(-conjugate.mean() - 0.5 * self._l2 * implied @ implied)
+
+
+@dataclass(frozen=True)
+class TwoFiles:
+    """Gradients on training samples, evaluations on others as well.
+
+    Attributes:
+        train, test: the same model on each of both.
+    """
+
+    train: LinearTask
+    test: LinearTask
+
+    def gradients(self, models: Sequence[Tensor], samples: IntArray, workers: Sequence[int]) -> Tensor:
+        """See `Task`."""
+        return self.train.gradients(models, samples, workers)
+
+    def evaluate(self, model: Tensor, split: str) -> Evaluation:
+        """The metric over the samples of the split."""
+        return (self.test if split == "test" else self.train).evaluate(model, split)

@@ -11,25 +11,30 @@ from simulator.problems.char_lstm import CharLstm
 from simulator.problems.char_transformer import CharTransformer
 from simulator.problems.digits_cnn import DigitsCnn
 from simulator.problems.digits_mlp import DigitsMlp
+from simulator.problems.images import Cifar10, Mnist
 from simulator.problems.least_squares import LeastSquares
 from simulator.problems.logistic_regression import LogisticRegression
 from simulator.problems.mnist1d_cnn import Mnist1dCnn
 from simulator.problems.quadratic import Quadratic
 from simulator.problems.sparse_multilabel import SparseMultilabel
+from simulator.problems.svmlight import Svmlight
 
 __all__ = [
     "CharLstm",
     "CharTransformer",
+    "Cifar10",
     "DigitsCnn",
     "DigitsMlp",
     "Layer",
     "LeastSquares",
     "LogisticRegression",
+    "Mnist",
     "Mnist1dCnn",
     "Problem",
     "ProblemSpec",
     "Quadratic",
     "SparseMultilabel",
+    "Svmlight",
 ]
 
 ProblemSpec = Annotated[
@@ -41,6 +46,9 @@ ProblemSpec = Annotated[
     | CharTransformer
     | CharLstm
     | Mnist1dCnn
-    | SparseMultilabel,
+    | SparseMultilabel
+    | Mnist
+    | Cifar10
+    | Svmlight,
     Field(discriminator="kind"),
 ]

@@ -14,7 +14,7 @@ from simulator.streams import Draws
 if TYPE_CHECKING:
     from simulator.maths.task import Task
 
-__all__ = ["DigitsCnn"]
+__all__ = ["DigitsCnn", "convolution_blocks", "convolution_layers"]
 
 SIDE, KERNEL = 8, 9  # pixels a side; entries of a 3 x 3 kernel
 
@@ -35,8 +35,8 @@ class DigitsCnn(Digits):
         """Kernels, scales and shifts of both convolutions; dense weights and biases."""
         c, flat = self.channels, 2 * self.channels * (SIDE // 2) ** 2
         return (
-            *_convolution(1, c),
-            *_convolution(c, 2 * c),
+            *convolution_blocks(1, c),
+            *convolution_blocks(c, 2 * c),
             Block((CLASSES, flat), flat**-0.5),
             Block((CLASSES,), flat**-0.5),
         )
@@ -50,8 +50,8 @@ class DigitsCnn(Digits):
         """Convolutions with their normalisation and ReLU, and the dense layer."""
         c, flat = self.channels, 2 * self.channels * (SIDE // 2) ** 2
         return (
-            *_convolution_layers("1", 1, c, SIDE, SIDE),
-            *_convolution_layers("2", c, 2 * c, SIDE, SIDE // 2),
+            *convolution_layers("1", 1, c, SIDE, SIDE),
+            *convolution_layers("2", c, 2 * c, SIDE, SIDE // 2),
             Layer("dense", "matmul", (flat + 1) * CLASSES, 2.0 * flat * CLASSES, flat + CLASSES),
             Layer("softmax", "softmax", 0, 5.0 * CLASSES, 2 * CLASSES),
         )
@@ -70,13 +70,13 @@ class DigitsCnn(Digits):
         return Looped([block.shape for block in self.blocks], logits, images, dtype)
 
 
-def _convolution(inputs: int, outputs: int) -> tuple[Block, ...]:
+def convolution_blocks(inputs: int, outputs: int) -> tuple[Block, ...]:
     """Kernel without bias (the normalisation's shift serves), scale, shift."""
     kernel = Block((outputs, inputs, 3, 3), (KERNEL * inputs) ** -0.5)
     return (kernel, Block((outputs,), 0.0, 1.0), Block((outputs,), 0.0))
 
 
-def _convolution_layers(name: str, inputs: int, outputs: int, before: int, after: int) -> tuple[Layer, ...]:
+def convolution_layers(name: str, inputs: int, outputs: int, before: int, after: int) -> tuple[Layer, ...]:
     """A convolution from `before` to `after` pixels a side, its normalisation and ReLU."""
     entries = outputs * after**2
     return (
