@@ -45,12 +45,14 @@ class Course(NamedTuple):
         weights: load per unit of rate on each of the crowd's links, shape (k,).
         left: seconds to its end if the crowd stays as it is.
         look: seconds after which to ask again; inf: not needed.
+        rest: seconds for which changes of the crowd are not worth asking.
     """
 
     rate: float
     weights: FloatArray
     left: float
     look: float
+    rest: float = 0.0
 
 
 class Steering(Protocol):
@@ -70,6 +72,7 @@ class _Helm:
     steering: Steering
     crowd: Crowd | None = None  # None: it has never had one
     look: float = math.inf  # when to ask again, s
+    rest: float = -math.inf  # not to be asked before, s
     size: float = 0.0  # bytes per unit of weight it had left then
 
 
@@ -107,13 +110,16 @@ class Steered:
         if asked:
             shares.solve(now)
         for number, helm, course in asked:
-            helm.look = now + course.look
+            helm.look, helm.rest = now + course.look, now + course.rest
             helm.size = course.rate * course.left
             shares.set_remaining(number, helm.size, now)
         return min((helm.look for helm in self._helms.values()), default=math.inf)
 
     def _ask(self, number: int, helm: _Helm, shares: FairShare, now: float) -> Course | None:
         """Its new course; None if there is nothing to ask."""
+        if now < helm.rest:
+            helm.look = min(helm.look, helm.rest)
+            return None
         crowd, last = shares.crowd(number), helm.crowd
         if last is None and not len(crowd.links):
             return None

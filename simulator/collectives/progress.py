@@ -16,7 +16,8 @@ up. The bytes p_e that each edge has moved are kept: after t seconds at speeds v
 
 and the bundle ends when the last edge has moved its bytes at its present speed. Meanwhile each edge loads
 its links at the speed it really has (averaged until the next look). The messages of an all-to-all wait for
-nobody.
+nobody. Bundles of more than `MOST_EDGES` edges, where the slow links of a moment even out, do without this:
+they keep one rate, that of their slowest edge, and look at their crowd from time to time only.
 
 With nobody else on its links all this is the formula of `load`. tests/validation compares it with messages.
 """
@@ -31,17 +32,18 @@ from simulator.collectives.load import Load
 from simulator.fabric import FloatArray, IntArray
 from simulator.steering import Course, Crowd
 
-MOST_EDGES = 4096  # larger bundles (all-to-alls of many) go at one rate
+MOST_EDGES = 256  # larger bundles go at one rate
+MOST_PACED = 100_000  # still larger ones (all-to-alls of many) at their share, whatever the pace of an edge
+RESTS = 16  # a bundle of one rate looks at its crowd after this part of the time left
 LOOKS = 4  # a course that will change by itself is set anew after this part of the time left
 _MOST = 1e30  # bytes/s of an edge inside a node
-_LEAST_WEIGHT = 1e-6  # of an edge that waits
 _EVEN = 1 - 1e-9
 
 
 def progress(load: Load, chunk: float, send_ends: str, begin: float) -> Progress | None:
     """The progress of a bundle, None for what has one edge, no bytes, or no edges that differ."""
     edges = len(load.part.src)
-    if chunk <= 0.0 or not 1 < edges <= MOST_EDGES or (load.part.rounds > 1 and not load.part.relay):
+    if chunk <= 0.0 or not 1 < edges <= MOST_PACED or (load.part.rounds > 1 and not load.part.relay):
         return None
     return Progress(load, chunk, send_ends, begin)
 
@@ -62,6 +64,7 @@ class Progress:
         self._send_ends = send_ends
         self._total = chunk * load.part.rounds
         self.pauses = load.part.rounds > 1
+        self._one_rate = len(load.pace) > MOST_EDGES
         self._alone = 1.0 / np.maximum(load.pace, 1.0 / _MOST)
         self._moved = np.zeros(len(self._alone))  # bytes, each edge
         self._speed = self._speeds(self._alone)
@@ -75,13 +78,15 @@ class Progress:
         else:
             self._moved = np.minimum(self._moved + self._load_of * moved, self._total)
         self._since = now
-        speed = self._speed = self._speeds(self._rates(crowd))
+        places = np.searchsorted(self._load.links, crowd.links)
+        speed = self._speed = self._speeds(self._rates(crowd, places))
         left = float(((self._total - self._moved) / speed).max())
         rate = float(speed.min())
-        look = self._look(left, rate, len(crowd.links) > 0)
+        look = self._look(left, rate, len(places) > 0)
         real = speed if look == math.inf else (self.moved_after(look) - self._moved) / look
-        self._load_of = real / rate if len(crowd.links) else None
-        return Course(rate, self._weights(real / rate, crowd), left, look if look < left else math.inf)
+        self._load_of = real / rate if len(places) else None
+        rest = max(left, self._total / rate / 4) / RESTS if self._one_rate else 0.0
+        return Course(rate, self._weights(real / rate, places), left, look if look < left else math.inf, rest)
 
     def _look(self, left: float, rate: float, crowded: bool) -> float:
         """Seconds after which the edges' speeds will have changed; inf if they need not be known."""
@@ -93,61 +98,34 @@ class Progress:
 
     def moved_after(self, seconds: float) -> FloatArray:
         """Bytes each edge will have moved, if its speed and those before it stay, shape (edges,)."""
+        from simulator.collectives import edges  # compiled: only where links are shared
+
         moved = self._moved + self._speed * seconds
-        if self.pauses:
-            ahead = np.arange(2 * len(moved)) * self._chunk
-            moved = (np.minimum.accumulate(np.tile(moved, 2) - ahead) + ahead)[len(moved) :]
-        return np.minimum(moved, self._total)
+        edges.hold_back(moved, self._chunk, self._total, self.pauses)
+        return moved
 
     def _speeds(self, rate: FloatArray) -> FloatArray:
         """Bytes/s of each edge, latency counted, if it gets `rate` while it sends."""
-        if not self.pauses:
-            return rate
-        sending = self._load.overhead + self._chunk / rate
-        return self._chunk / self._load.round_seconds(sending, self._send_ends)
+        speed = rate
+        if self.pauses:
+            sending = self._load.overhead + self._chunk / rate
+            speed = self._chunk / self._load.round_seconds(sending, self._send_ends)
+        return np.full_like(speed, speed.min()) if self._one_rate else speed
 
-    def _rates(self, crowd: Crowd) -> FloatArray:
+    def _rates(self, crowd: Crowd, places: IntArray) -> FloatArray:
         """Bytes/s of each edge while it sends, in the mean over the states of its links."""
-        load = self._load
-        place = np.full(len(load.links) + 1, -1)
-        place[np.searchsorted(load.links, crowd.links)] = np.arange(len(crowd.links))
-        met = place[load.hops]
-        edges = np.flatnonzero((met >= 0).any(axis=1))
-        rate = self._alone.copy()
-        if len(edges):
-            rate[edges] = least_share(crowd, met[edges], rate[edges])
+        from simulator.collectives import edges
+
+        place = np.full(len(self._load.links) + 1, -1)
+        place[places] = np.arange(len(places))
+        rate = np.empty_like(self._alone)
+        edges.rates(rate, self._alone, self._load.hops, place, crowd.mean, crowd.idle, crowd.busy)
         return rate
 
-    def _weights(self, speed: FloatArray, crowd: Crowd) -> FloatArray:
+    def _weights(self, speed: FloatArray, places: IntArray) -> FloatArray:
         """Load on the crowd's links, from edges at `speed` in units of the bundle's rate, shape (k,)."""
-        load = self._load
-        each = np.repeat(speed, load.hops.shape[1])
-        total = np.bincount(load.hops.ravel(), each, minlength=len(load.links) + 1)
-        return np.maximum(total[np.searchsorted(load.links, crowd.links)], _LEAST_WEIGHT)
+        from simulator.collectives import edges
 
-
-def least_share(crowd: Crowd, met: IntArray, alone: FloatArray) -> FloatArray:
-    """Mean of the least share along each path, shape (edges,).
-
-    Args:
-        crowd: the shared links.
-        met: places in `crowd` of the shared links on each path, -1 for none, shape (edges, hops).
-        alone: what an edge has at the most, shape (edges,).
-
-    A link is idle with probability q, and then leaves more. Over the thresholds t of all shares,
-    E[min] = sum dt prod_hops P(share >= t).
-    """
-    most = alone[:, None]
-    gap = crowd.idle - crowd.busy
-    idle_part = np.where(gap > 0.0, (crowd.mean - crowd.busy) / np.where(gap > 0.0, gap, 1.0), 1.0)
-    q = np.where(met < 0, 1.0, idle_part[met])
-    idle = np.where(met < 0, most, np.minimum(crowd.idle[met], most))
-    busy = np.where(met < 0, most, np.minimum(crowd.busy[met], most))
-    threshold = np.sort(np.concatenate([idle, busy], axis=1), axis=1)
-    reached = np.ones_like(threshold)
-    for hop in range(met.shape[1]):
-        column = [hop]
-        share = q[:, column] * (idle[:, column] >= threshold)
-        reached *= share + (1.0 - q[:, column]) * (busy[:, column] >= threshold)
-    mean: FloatArray = (np.diff(threshold, axis=1, prepend=0.0) * reached).sum(axis=1)
-    return mean
+        weights, total = np.empty(len(places)), np.empty(len(self._load.links) + 1)
+        edges.weigh(total, speed, self._load.hops, places, weights)
+        return weights

@@ -9,7 +9,8 @@ import pytest
 
 from simulator.clock import Clock
 from simulator.collectives import Group
-from simulator.collectives.progress import Progress, least_share, progress
+from simulator.collectives.edges import rates
+from simulator.collectives.progress import Progress, progress
 from simulator.fabric import Fabric
 from simulator.network import Network
 from simulator.steering import Crowd
@@ -54,27 +55,33 @@ def crowd(links=(), mean=(), idle=None, busy=None):
 
 def test_the_least_share_is_the_mean_over_all_states():
     rng = np.random.default_rng(1)
+    k, hops, edges = 4, 3, 5
     for _ in range(200):
-        k, hops, edges = 4, 3, 5
         busy = rng.uniform(0.1, 0.5, k)
         idle = busy + rng.choice([0.0, 1.0], k) * rng.uniform(0.0, 0.5, k)
         mean = busy + rng.uniform(0, 1, k) * (idle - busy)
-        met = rng.integers(-1, k, (edges, hops))
-        met = np.array([[m if list(row[:i]).count(m) == 0 else -1 for i, m in enumerate(row)] for row in met])
-        alone = rng.uniform(0.2, 1.0, edges)
-        found = least_share(crowd(range(k), mean, idle, busy), met, alone)
+        busy[0] = busy[1]  # equal thresholds
+        met = np.stack([rng.permutation(k + hops)[:hops] for _ in range(edges)])
+        place = np.array([0, 1, 2, 3, -1, -1, -1])
+        alone, found = rng.uniform(0.2, 1.0, edges), np.empty(edges)
+        rates(found, alone, met, place, mean, idle, busy)
         for e in range(edges):
-            links = [m for m in met[e] if m >= 0]
-            want = 0.0
-            for state in product([0, 1], repeat=len(links)):
-                chance, least = 1.0, alone[e]
-                for link, is_idle in zip(links, state, strict=True):
-                    gap = idle[link] - busy[link]
-                    q = (mean[link] - busy[link]) / gap if gap else 1.0
-                    chance *= q if is_idle else 1 - q
-                    least = min(least, idle[link] if is_idle else busy[link])
-                want += chance * least
-            assert found[e] == pytest.approx(want, rel=1e-12)
+            links = [m for m in met[e] if m < k]
+            assert found[e] == pytest.approx(over_all_states(links, alone[e], mean, idle, busy), rel=1e-12)
+
+
+def over_all_states(links, alone, mean, idle, busy):
+    want = 0.0
+    for state in product([0, 1], repeat=len(links)):
+        chance, least = 1.0, alone
+        for link, is_idle in zip(links, state, strict=True):
+            gap = idle[link] - busy[link]
+            q = (mean[link] - busy[link]) / gap if gap > 0 else 1.0
+            chance *= q if is_idle else 1 - q
+            share = mean[link] if gap <= 0 else idle[link] if is_idle else busy[link]
+            least = min(least, share)
+        want += chance * least
+    return want
 
 
 def test_alone_the_course_is_the_formula():
@@ -171,9 +178,19 @@ def test_messages_of_an_all_to_all_wait_for_nobody():
     assert steered.moved_after(0.0) == pytest.approx(np.full(12, 1e6))
 
 
+def test_a_large_ring_keeps_one_rate_and_rests():
+    steered = Progress(ring_load(300), 1e6, "left", 0.0)
+    course = steered.steer(0.0, crowd([0, 1], [B / 4, B / 2]), 0.0)
+    assert course.rate == pytest.approx(B / 4, rel=1e-2)
+    assert course.weights.tolist() == [1.0, 1.0]
+    assert course.left == pytest.approx(4 * 598e6 / B, rel=1e-2)
+    assert course.look == np.inf
+    assert 0 < course.rest < course.left / 10
+
+
 def test_what_has_no_course():
     ring = ring_load(4)
     assert progress(ring, 0.0, "left", 0.0) is None
     assert progress(ring_load(2, "broadcast", "binomial"), 1.0, "left", 0.0) is None
-    assert progress(ring_load(80, "all_to_all", "direct"), 1.0, "left", 0.0) is None
+    assert progress(ring_load(330, "all_to_all", "direct"), 1.0, "left", 0.0) is None
     assert isinstance(progress(ring, 1.0, "left", 0.0), Progress)
