@@ -14,6 +14,7 @@ from simulator.cohort import Cohort
 from simulator.collectives import Group
 from simulator.errors import InputError, StuckError, VerbError
 from simulator.fabric import FloatArray
+from simulator.fetches import Fetches
 from simulator.job import Job
 from simulator.meetings import Channel
 from simulator.neighbours import Letter, Mailbox, Neighbourhood, PairAverages
@@ -91,6 +92,7 @@ class Engine:
         self._channels: dict[tuple[str | None, int], Channel] = {}
         self._mixings: dict[tuple[int, int], Neighbourhood] = {}
         self.averages = PairAverages(self)
+        self.fetches = Fetches(self)
         self._mailboxes: dict[tuple[int, int], Mailbox] = {}
         self._last_update: _Update | None = None
         self._steps_counted = 0
@@ -174,11 +176,19 @@ class Engine:
         )
         return Channel(group, ranks, label)
 
-    def mixing(self, step: int, number: int) -> Neighbourhood:
-        """The gossip round of that number within a step, the same for all workers."""
+    def mixing(self, step: int, number: int, *, shared_out: bool = False) -> Neighbourhood:
+        """The gossip round of that number within a step, the same for all workers.
+
+        Args:
+            step: the workers' step.
+            number: which round of the step, from 1.
+            shared_out: with even shares of each worker's value instead of the graph's weights.
+        """
         found = self._mixings.get((step, number))
         if found is None:
             weights = self._graph().mixing(step, self.size, self.draws)
+            if shared_out:
+                weights = weights.shared_out()
             found = Neighbourhood(self.network, self.job.workers.node, step, weights)
             self._mixings = {k: m for k, m in self._mixings.items() if not m.over}
             self._mixings[step, number] = found
@@ -195,6 +205,11 @@ class Engine:
         if not len(peers):
             return rank
         return int(peers[self.draws.choice("gossip/peer", step, rank, len(peers))])
+
+    def collect(self, dst: int) -> list[Vector]:
+        """What has arrived for a worker and nobody expected, in the order of senders' ranks."""
+        boxes = [self._mailboxes[key] for key in sorted(self._mailboxes) if key[1] == dst]
+        return [letter.value for box in boxes for letter in box.collect()]
 
     def post(self, src: int, dst: int, value: Vector, at: float) -> Letter:
         """Send a value from worker to worker."""

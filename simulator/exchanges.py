@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from simulator.clock import AFTER_ALL
 from simulator.line import Blocked, Line
 from simulator.process import Proc, verb
 from simulator.values import Vector
@@ -12,6 +14,8 @@ from simulator.values import Vector
 if TYPE_CHECKING:
     from simulator.engine import Engine
     from simulator.server import Request
+
+MASS_BYTES = 8  # of the number that push-sum sends beside a value
 
 
 class Exchanges(ABC):
@@ -59,6 +63,20 @@ class Exchanges(ABC):
         return mixing.mean(self.rank, self._engine.maths)
 
     @verb
+    def push_sum(self, line: Line, x: Vector, mass: float) -> Proc[tuple[Vector, float]]:
+        """Share x and its mass out evenly among this worker and its out-neighbours; what comes adds up.
+
+        In lock step with this step's neighbours of the gossip graph. The mass travels along, 8 bytes.
+        """
+        self._mixed += 1
+        mixing = self._engine.mixing(self.step, self._mixed, shared_out=True)
+        mixing.arrive(self.rank, line.t, x.resized(x.nbytes + MASS_BYTES), mass)
+        yield from self._wait_for(line, mixing, mixing.leaves(self.rank), "push_sum")
+        self.rounds += 1
+        total, mass = mixing.total(self.rank, self._engine.maths)
+        return total.resized(x.nbytes), mass
+
+    @verb
     def average_with(self, line: Line, peer: int) -> Proc[None]:
         """Average this worker's model and a peer's, atomically; the peer answers at once, whatever it does.
 
@@ -72,6 +90,29 @@ class Exchanges(ABC):
     def draw_peer(self) -> int:
         """One of the step's candidate peers of the gossip graph; the worker's own rank if there is none."""
         return self._engine.draw_peer(self.rank, self.step)
+
+    def chance(self, probability: float) -> bool:
+        """Whether something happens that this worker does in a share of its steps; drawn once a step."""
+        return self._engine.draws.one("chance", self.step, self.rank) < probability
+
+    def mean(self, values: Sequence[Vector]) -> Vector:
+        """The mean of values at hand, which costs nothing."""
+        return self._engine.maths.mean(values)
+
+    @verb
+    def fetch(self, line: Line, peer: int) -> Proc[Vector]:
+        """A peer's model, as it is when the request comes there; the peer goes on with what it does."""
+        yield from self._come_to(line)
+        fetch = self._engine.fetches.ask(self.rank, peer)
+        yield from self._wait_for(line, fetch, fetch.done, "fetch", peer=peer)
+        return fetch.value
+
+    @verb
+    def collect(self, line: Line) -> Proc[list[Vector]]:
+        """What peers have sent to this worker and has arrived by now, in the order of their ranks."""
+        clock = self._engine.clock
+        yield clock.at(max(line.t, clock.now), priority=AFTER_ALL)  # with all that arrives at this instant
+        return self._engine.collect(self.rank)
 
     @verb
     def send(self, line: Line, peer: int, x: Vector) -> Proc[None]:

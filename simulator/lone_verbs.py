@@ -38,6 +38,22 @@ class LoneVerbs:
         """Not in a cohort."""
         self._not_here("w.neighbour_mean", "neighbours meet apart from the others")
 
+    def chance(self, probability: float) -> bool:
+        """Not in a cohort."""
+        self._not_here("w.chance", "every worker draws for itself")
+
+    def push_sum(self, x: Vector, mass: float) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.push_sum", "neighbours meet apart from the others")
+
+    def fetch(self, peer: int) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.fetch", "a chosen peer is one worker's own affair")
+
+    def collect(self) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.collect", "every worker has its own letters")
+
     def average_with(self, peer: int) -> NoReturn:
         """Not in a cohort."""
         self._not_here("w.average_with", "peers change one another's models at any time")

@@ -39,6 +39,7 @@ class Neighbourhood:
             for source in sources:
                 self._targets[source].append(rank)
         self._values: list[Vector | None] = [None] * n
+        self._masses = [1.0] * n
         self._came = [math.nan] * n
         self._began = [math.nan] * n
         self._missing = [len({*s, *t}) for s, t in zip(self._sources, self._targets, strict=True)]
@@ -46,8 +47,9 @@ class Neighbourhood:
         self._leaves = [Event(network.clock) for _ in range(n)]
         self._left = 0
 
-    def arrive(self, rank: int, at: float, value: Vector) -> None:
-        """A worker has come, with its value, at `at` (seconds, not before now)."""
+    def arrive(self, rank: int, at: float, value: Vector, mass: float = 1.0) -> None:
+        """A worker has come, with its value and the mass of it, at `at` (seconds, not before now)."""
+        self._masses[rank] = mass
         self._came[rank] = at
         self._values[rank] = value
         around = {*self._sources[rank], *self._targets[rank]}
@@ -130,6 +132,16 @@ class Neighbourhood:
         """Bytes the worker sends."""
         value = self._values[rank]
         return 0.0 if value is None else value.nbytes * len(self._targets[rank])
+
+    def total(self, rank: int, maths: Maths) -> tuple[Vector, float]:
+        """The worker's row of the matrix times all values, and times all masses; rows need not sum to one."""
+        around = [rank, *self._sources[rank]]
+        weights = [
+            float(self._weights.self_weight[rank]),
+            *self._weights.weights[rank, : len(around) - 1].tolist(),
+        ]
+        masses = [weight * self._masses[i] for i, weight in zip(around, weights, strict=True)]
+        return self.mean(rank, maths) * sum(weights), sum(masses)
 
     def mean(self, rank: int, maths: Maths) -> Vector:
         """The worker's row of the mixing matrix times all values."""
@@ -290,6 +302,12 @@ class Mailbox:
         self._engine, self._src, self._dst = engine, src, dst
         self._sent: deque[Letter] = deque()
         self._expected: deque[Letter] = deque()
+
+    def collect(self) -> list[Letter]:
+        """Letters that have arrived and that nobody expected, taken out."""
+        here = [letter for letter in self._sent if letter.arrived.triggered]
+        self._sent = deque(letter for letter in self._sent if not letter.arrived.triggered)
+        return here
 
     def post(self, value: Vector, at: float) -> Letter:
         """The next letter sent."""

@@ -28,6 +28,16 @@ class Mixing:
     weights: FloatArray
     self_weight: FloatArray
 
+    def shared_out(self) -> Mixing:
+        """Each worker's value in even shares among itself and those that mix it in: columns sum to one.
+
+        Rows do so only if all send to equally many.
+        """
+        n = len(self.self_weight)
+        sends = np.bincount(self.peers[self.peers >= 0], minlength=n)
+        share = np.asarray(1.0 / (1.0 + sends), dtype=np.float64)
+        return Mixing(self.peers, np.where(self.peers >= 0, share[self.peers], 0.0), share)
+
     def matrix(self) -> FloatArray:
         """W, shape (n, n), for tests and small graphs."""
         n = len(self.self_weight)

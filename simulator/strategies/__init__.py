@@ -11,9 +11,11 @@ from simulator.strategies.base import Strategy
 from simulator.strategies.d2 import D2
 from simulator.strategies.diloco import DiLoCo
 from simulator.strategies.dpsgd import DPSGD
+from simulator.strategies.gossip import Gossip
 from simulator.strategies.gradient_tracking import GradientTracking
 from simulator.strategies.local_sgd import LocalSGD
 from simulator.strategies.parameter_server import ParameterServer
+from simulator.strategies.sgp import SGP
 from simulator.strategies.slowmo import SlowMo
 from simulator.strategies.sync_sgd import SyncSGD
 
@@ -22,7 +24,9 @@ __all__ = [
     "D2",
     "DPSGD",
     "KINDS",
+    "SGP",
     "DiLoCo",
+    "Gossip",
     "GradientTracking",
     "LocalSGD",
     "ParameterServer",
@@ -33,7 +37,17 @@ __all__ = [
 ]
 
 Strategies = Annotated[
-    ADPSGD | D2 | DiLoCo | DPSGD | GradientTracking | LocalSGD | ParameterServer | SlowMo | SyncSGD,
+    ADPSGD
+    | D2
+    | DiLoCo
+    | DPSGD
+    | Gossip
+    | GradientTracking
+    | LocalSGD
+    | ParameterServer
+    | SGP
+    | SlowMo
+    | SyncSGD,
     Field(discriminator="kind"),
 ]
 """Any shipped method, by its `kind`."""
@@ -43,9 +57,11 @@ KINDS: dict[str, type[Strategy]] = {
     "d2": D2,
     "diloco": DiLoCo,
     "dpsgd": DPSGD,
+    "gossip": Gossip,
     "gradient_tracking": GradientTracking,
     "local_sgd": LocalSGD,
     "parameter_server": ParameterServer,
+    "sgp": SGP,
     "slowmo": SlowMo,
     "sync_sgd": SyncSGD,
 }

@@ -84,6 +84,9 @@ LONE = {
     "barrier": lambda w, x: w.barrier(),
     "neighbour_mean": lambda w, x: w.neighbour_mean(x),
     "average_with": lambda w, x: w.average_with(0),
+    "push_sum": lambda w, x: w.push_sum(x, 1.0),
+    "fetch": lambda w, x: w.fetch(0),
+    "collect": lambda w, x: w.collect(),
     "send": lambda w, x: w.send(0, x),
     "recv": lambda w, x: w.recv(0),
     "push": lambda w, x: w.push(x, 0),
@@ -510,6 +513,20 @@ def test_calls_of_a_member_do_not_overtake(go):
     assert transfers["begin_s"][1] >= transfers["end_s"][0]
 
 
+@pytest.mark.parametrize("engine", ["process", "cohort"])
+def test_a_call_waits_for_the_last_byte_of_the_one_before(go, engine):
+    """Begun when the first has sent all and not yet received all: it begins when that is over."""
+
+    def body(w: Any, t: int) -> Proc[None]:
+        first = w.start(w.all_mean(Ghost(8.0)))
+        yield from w.charge(0.16)
+        second = w.start(w.all_mean(Ghost(8.0)))
+        yield from w.join([first, second])
+
+    a = 0.1  # two rounds of it: over at 0.2, all sent by 0.1
+    assert go(body, engine=engine, latency="50 ms").summary["simulated_s"] == pytest.approx(4 * a, rel=1e-6)
+
+
 # what a cohort cannot do
 
 
@@ -546,6 +563,20 @@ def test_what_begins_at_once_is_seen_by_the_next_verb(go):
         found = go(body, engine=engine, optimizer_seconds=np.array([0.1, 0.3]))
         assert seconds(found, "waiting") == pytest.approx([0.2, 0.0])
         assert found.summary["simulated_s"] == pytest.approx(0.3 + 2 * (A + SENT / 2), rel=1e-9)
+
+
+def test_neighbours_begin_when_both_are_there(go):
+    """Also where one has told its time ahead of the clock."""
+
+    def body(w: Any, t: int) -> Proc[None]:
+        if w.rank:
+            yield from w.charge(0.2)
+        w.apply(Ghost(S), Ghost(S), w.optimizer())
+        yield from w.neighbour_mean(Ghost(S))
+
+    found = go(body, gossip=CompleteGraph(), optimizer_seconds=np.array([0.5, 0.1]))
+    assert seconds(found, "waiting") == pytest.approx([0.0, 0.2])
+    assert found.summary["simulated_s"] == pytest.approx(0.5 + A + SENT, rel=1e-9)
 
 
 def test_extra_compute_is_slowed_like_the_gradient(go):

@@ -19,15 +19,25 @@ from simulator.run import run
 from simulator.strategies import (
     D2,
     DPSGD,
+    SGP,
     DiLoCo,
+    Gossip,
     GradientTracking,
     LocalSGD,
     SlowMo,
     Strategy,
     SyncSGD,
 )
+from simulator.strategies.base import Proc
 from simulator.streams import Draws
-from topologies.gossip import CompleteGraph, CustomGraph, ExponentialGraph, RingGraph
+from topologies.gossip import (
+    CompleteGraph,
+    CustomGraph,
+    ExponentialGraph,
+    OnePeerExponential,
+    RingGraph,
+    StarGraph,
+)
 
 N, STEPS = 8, 48
 PROBLEM, PLAIN, DRAWS = Quadratic(dimension=10), Sgd(lr=0.05), Draws(1)
@@ -203,3 +213,88 @@ def test_tracking_costs_twice_the_bytes_and_not_a_message_more(job):
     one_way = 20e-6  # of a message: what both pay once a step
     taken = [found["simulated_s"] / STEPS - 0.102 - one_way for found in (plain, tracking)]
     assert taken[1] == pytest.approx(2 * taken[0], rel=1e-6)
+
+
+# gossip that nobody waits for, and push-sum
+
+
+FREE = {"bandwidth": "1000000 Gbit/s", "latency": "0 s"}
+
+
+@pytest.mark.parametrize("strategy", [Gossip(), Gossip(every=3), Gossip(direction="push")], ids=repr)
+def test_gossip_from_one_start_and_with_equal_data_is_plain_sgd(job, finished, model, strategy):
+    """p07i: in step with each other, that is without sharing of links, and, for push, without latency."""
+    problem = Quadratic(dimension=10, spread=0)
+    fields = {"problem": problem, "stragglers": (), "gossip": CompleteGraph(), **FREE}
+    single = model(SyncSGD(), 1, problem=problem, stragglers=())
+    learned = models(finished(job(strategy, **fields)))
+    assert apart(learned, single.expand(N, -1)) < 1e-12
+
+
+def test_a_pull_takes_half_of_the_peer_and_leaves_it_alone(job, finished):
+    """Two workers with other step times, events written out; worker 0 pulls in the middle of 1's gradient."""
+    slow = {"where": {"worker": 1}, "per": "run", "factor": {"kind": "constant", "value": 2.5}}
+    a, c, start = functions(2)
+    fields = {"gossip": CompleteGraph(), "stragglers": (slow,), "optimizer_seconds": np.zeros(2), **FREE}
+    got = models(finished(job(Gossip(every=2), 2, **fields, stop=Stop(steps=4))))
+    x = [start, start]
+    begun = [start, start]  # models of the gradients under way
+    events = [
+        (0.10, 0), (0.20, 0), (0.20, "0 pulls"), (0.25, 1), (0.30, 0), (0.40, 0), (0.40, "0 pulls"),
+        (0.50, 1), (0.50, "1 pulls"), (0.75, 1), (1.00, 1), (1.00, "1 pulls"),
+    ]  # fmt: skip
+    for _, who in events:
+        if isinstance(who, int):
+            x[who] = x[who] - PLAIN.lr * a[who] * (begun[who] - c[who])
+        else:
+            puller = int(who[0])
+            x[puller] = (x[puller] + x[1 - puller]) / 2
+        begun = [x[i] if who == i or who == f"{i} pulls" else begun[i] for i in range(2)]
+    assert apart(got, torch.stack(x)) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "graph", [ExponentialGraph(), OnePeerExponential(), RingGraph()], ids=lambda g: g.graph
+)
+def test_push_sum_on_a_regular_graph_is_gossip(job, finished, graph):
+    """All masses stay 1: stochastic gradient push is D-PSGD, step then mix."""
+    pushed, mixed = (models(finished(job(s, gossip=graph))) for s in (SGP(), DPSGD()))
+    assert apart(pushed, mixed) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [StarGraph(), CustomGraph(edges=((0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7)))],
+    ids=lambda g: g.graph,
+)
+def test_push_sum_as_the_paper_writes_it(job, finished, graph):
+    """On graphs whose workers send to unequally many: shares by columns, and masses that differ."""
+    a, c, start = functions()
+    joined = graph.mixing(1, N, DRAWS).matrix() > 0
+    joined |= np.eye(N, dtype=bool)
+    p = torch.from_numpy(joined / joined.sum(0))
+    x, mass = start.expand_as(c), torch.ones(N, 1, dtype=torch.float64)
+    for _ in range(STEPS):
+        x = p @ (x - PLAIN.lr * a * (x / mass - c))
+        mass = p @ mass
+    assert float(mass.max() - mass.min()) > 0.5
+    assert apart(models(finished(job(SGP(), gossip=graph))), x / mass) < 1e-12
+
+
+class OnlyPushing(Strategy):
+    """Unlike models, pushed and never trained."""
+
+    needs_gossip = True
+    kind: str = "only_pushing"
+
+    def worker(self, w: Any) -> Proc[None]:
+        x, mass = w.initial_model() * float(w.rank), 1.0
+        for _ in w.steps():
+            x, mass = yield from w.push_sum(x, mass)
+            w.report(x / mass)
+
+
+def test_push_sum_finds_the_mean_whatever_the_graph(job, finished):
+    engine = finished(job(OnlyPushing(), gossip=StarGraph(), stop=Stop(steps=300)))
+    mean = engine.maths.initial().data * (N - 1) / 2
+    assert apart(models(engine), mean.expand(N, -1)) < 1e-12
