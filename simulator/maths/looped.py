@@ -28,12 +28,12 @@ class Judge(NamedTuple):
 
     Attributes:
         loss: mean loss of scores and labels.
-        right: how many are told rightly.
+        right: how many are told rightly; None where nothing is classified.
         count: how many there are to be told, in labels.
     """
 
     loss: Callable[[Tensor, Tensor], Tensor]
-    right: Callable[[Tensor, Tensor], Tensor]
+    right: Callable[[Tensor, Tensor], Tensor] | None
     count: Callable[[Tensor], int]
 
 
@@ -108,5 +108,6 @@ class Looped:
         for some, theirs in zip(torch.split(inputs, AT_ONCE), torch.split(labels, AT_ONCE), strict=True):
             scores = self._logits(tensors, some)
             told += float(judge.loss(scores, theirs)) * judge.count(theirs)
-            right += float(judge.right(scores, theirs))
-        return Evaluation(told / judge.count(labels), right / judge.count(labels))
+            right += float(judge.right(scores, theirs)) if judge.right else 0.0
+        count = judge.count(labels)
+        return Evaluation(told / count, right / count if judge.right else None)
