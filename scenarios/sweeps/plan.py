@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from scenarios.check import completed, resolve
-from scenarios.compose import override
 from scenarios.loading import load, variant_with
 from scenarios.manifest import content_hash
 from scenarios.prune import unused
@@ -25,7 +25,7 @@ from scenarios.study import Sweep
 from scenarios.sweeps.points import Point, as_text, folder, label, points, seeds_of, swept_keys
 from simulator.errors import InputError, InputErrors
 from simulator.validation import validate
-from simulator.yaml_source import Node, dotted
+from simulator.yaml_source import Mark, Node
 
 if TYPE_CHECKING:
     from scenarios.loading import Study
@@ -107,15 +107,7 @@ def ready(
     """
     study = resolve(load(file, sets, seed=seed, allow_code=allow_code))
     sweep = study.beside.sweep
-    if sweep is None:
-        return study
-    for text in sets:
-        path, node = override(text)
-        for key in swept_keys(sweep):
-            if f"{dotted(path)}.".startswith(f"{key}."):
-                hint = f"set sweep.grid.{key} instead" if key in sweep.grid else ""
-                raise node.at.error("a key that the sweep does not set", dotted(path), dotted(path), hint)
-    if seed is None:
+    if sweep is None or seed is None:
         return study
     beside = study.beside.model_copy(update={"sweep": sweep.model_copy(update={"seeds": None})})
     return replace(study, beside=beside)
@@ -136,6 +128,8 @@ def planned(study: Study, *, most: int = MOST_RUNS, tell: Tell = lambda done, to
     if sweep is None:
         hint = "or --set sweep.grid.KEY=[VALUE, ...]"
         raise study.document.error((), expected="the key 'sweep'", found="no such key", hint=hint)
+    if lost := list(_lost_sets(study, sweep)):
+        raise InputErrors(lost)
     variants = sweep.variants or tuple(scenario.variant for scenario in study.scenarios)
     all_points, seeds = list(points(study, sweep)), seeds_of(study, sweep)
     total = len(variants) * len(all_points) * len(seeds)
@@ -147,6 +141,31 @@ def planned(study: Study, *, most: int = MOST_RUNS, tell: Tell = lambda done, to
         )
     resolved = _resolved(study, sweep, variants, all_points, tell)
     return Plan(study, sweep, list(_entries(resolved, seeds)))
+
+
+def _lost_sets(study: Study, sweep: Sweep) -> Iterator[InputError]:
+    """Values of the command line that the sweep would replace."""
+    for key in swept_keys(sweep):
+        path = tuple(key.split("."))
+        found = [node.find(path) for node in study.nodes.values()]
+        marks = {mark for node, reached in found if reached == path for mark in _marks(node)}
+        for mark in marks:
+            given = re.sub(
+                r"^variants\.[^.]*\.", "", (mark.file or "").removeprefix("--set ").split("=")[0].strip()
+            )
+            if mark.line is None and f"{given}.".startswith(f"{key}."):
+                yield mark.error(
+                    "a key that the sweep does not set", given, given, "set the sweep's own list"
+                )
+
+
+def _marks(node: Node) -> Iterator[Mark]:
+    """Where a value and all within it stand."""
+    yield node.at
+    below = node.content.values() if isinstance(node.content, dict) else node.content
+    if isinstance(node.content, dict | list):
+        for one in below:
+            yield from _marks(one)
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,9 @@ TABLE_EVERY = 15.0
 #: What a sweep says of itself, in its directory.
 ABOUT = "sweep.json"
 
+#: What it writes there besides the runs.
+FILES = (ABOUT, TOKEN, "sweep.parquet", "sweep.csv", "summary.json", "report.html")
+
 
 class Listener(Protocol):
     """Is told how a sweep goes."""
@@ -332,10 +335,13 @@ def _begin(root: Path, plan: Plan, token: str) -> None:
 
 
 def _clear_leftovers(root: Path, plan: Plan) -> None:
-    """Remove what workers that were killed have left half written."""
+    """Remove what processes that were killed have left half written."""
     for parent in {(root / entry.place).parent for entry in plan.entries}:
         for left in parent.glob(".seed-*"):
             shutil.rmtree(left, ignore_errors=True)
+    for name in FILES:
+        for file in root.glob(f".{name}.*"):
+            file.unlink(missing_ok=True)
 
 
 @contextmanager
