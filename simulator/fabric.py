@@ -48,6 +48,8 @@ class Fabric:
         hosts: node ids of the hosts' hubs, in host order.
         devices: in host-major order (host 0's devices first).
         router: finds paths between any two nodes.
+        line_rate: bytes/s of each link before its efficiency, for what it costs, shape (links,); None: not
+            known.
     """
 
     node_names: tuple[str, ...]
@@ -59,6 +61,7 @@ class Fabric:
     hosts: IntArray
     devices: tuple[Device, ...]
     router: Router
+    line_rate: FloatArray | None = None
 
     @property
     def links(self) -> int:

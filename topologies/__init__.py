@@ -24,7 +24,7 @@ from topologies.torus import Torus
 CATALOGUE = Path(__file__).parent / "catalogue"
 """Folder of the shipped topology files."""
 
-Topology = Annotated[
+AnyTopology = (
     Star
     | Ring
     | FullMesh
@@ -36,13 +36,14 @@ Topology = Annotated[
     | Dragonfly
     | Jellyfish
     | Sites
-    | Graph,
-    Field(discriminator="kind"),
-]
+    | Graph
+)
+Topology = Annotated[AnyTopology, Field(discriminator="kind")]
 """Any topology, by its `kind`."""
 
 __all__ = [
     "CATALOGUE",
+    "AnyTopology",
     "Dragonfly",
     "FatTree",
     "FullMesh",

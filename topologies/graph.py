@@ -143,6 +143,10 @@ class Graph(Spec):
         """Number of hosts."""
         return len(self.hosts)
 
+    def interiors(self) -> list[tuple[Host, int]]:
+        """What hosts are inside, and how many of each."""
+        return [(host.interior, 1) for host in self.hosts]
+
     def build(self, nvlink: NvlinkOf = no_nvlink, *, extra_hosts: int = 0, seed: int = 0) -> Fabric:
         """The fabric; arguments as for regular topologies.
 

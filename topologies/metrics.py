@@ -1,4 +1,4 @@
-"""What a network can do, in a few numbers: bisection, diameter, oversubscription, spectral gap."""
+"""What a network can do, in a few numbers: bisection, diameter, oversubscription, spectral gap, paths."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from simulator.fabric import Fabric
 from topologies.bisection import bisection
+from topologies.diversity import diversity
 from topologies.hub_graph import DENSE, HubGraph
 
 
@@ -23,8 +24,11 @@ class Metrics:
         bisection_exact: whether all halves were tried; otherwise the value is an upper bound.
         diameter_hops: most links between two hosts.
         oversubscription: what half of the hosts can send over the bisection: 1 = full bisection.
-        cost_usd: None without prices.
+        cost_usd: to buy (`cost.py`); None without prices.
         spectral_gap: of the Metropolis walk on hubs and switches; 1 minus its second largest |eigenvalue|.
+        shortest_paths_mean, shortest_paths_least: between two hosts (`diversity.py`); None for one host.
+        disjoint_paths_mean, disjoint_paths_least: without a common link, between the switches of hosts (or
+            hosts without switches); None for one such place.
     """
 
     hosts: int
@@ -37,15 +41,20 @@ class Metrics:
     oversubscription: float | None
     cost_usd: float | None
     spectral_gap: float
+    shortest_paths_mean: float | None
+    shortest_paths_least: int | None
+    disjoint_paths_mean: float | None
+    disjoint_paths_least: int | None
 
     def as_json(self) -> dict[str, Any]:
         """Its fields by name."""
         return asdict(self)
 
 
-def metrics(fabric: Fabric) -> Metrics:
-    """All of them."""
+def metrics(fabric: Fabric, cost_usd: float | None = None) -> Metrics:
+    """All of them; what it costs, as given."""
     value, exact = bisection(fabric)
+    paths = diversity(fabric)
     return Metrics(
         hosts=len(fabric.hosts),
         devices=len(fabric.devices),
@@ -55,8 +64,12 @@ def metrics(fabric: Fabric) -> Metrics:
         bisection_exact=exact,
         diameter_hops=diameter(fabric),
         oversubscription=None if value == inf else oversubscription(fabric, value),
-        cost_usd=None,
+        cost_usd=cost_usd,
         spectral_gap=spectral_gap(fabric),
+        shortest_paths_mean=paths.shortest_mean,
+        shortest_paths_least=paths.shortest_least,
+        disjoint_paths_mean=paths.disjoint_mean,
+        disjoint_paths_least=paths.disjoint_least,
     )
 
 

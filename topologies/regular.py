@@ -106,6 +106,10 @@ class Regular(Spec, ABC):
         beyond = SearchRouter(len(wiring.names), tail, head, ecmp)
         return wiring.fabric(interior.hubs, interior.devices, HostRouter(interior, between, beyond, ecmp))
 
+    def interiors(self) -> list[tuple[Host, int]]:
+        """What hosts are inside, and how many of each."""
+        return [(group.spec, group.hosts) for group in self._groups()]
+
     def _groups(self) -> list[Group]:
         """Runs of hosts alike, in order."""
         odd = {number: entry.host for entry in self.unlike for number in entry.hosts}

@@ -27,7 +27,7 @@ class Wiring:
     kinds: list[str] = field(default_factory=list)
     links: int = 0
     _ends: list[tuple[IntArray, IntArray]] = field(default_factory=list)
-    _rates: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
+    _rates: list[tuple[FloatArray, FloatArray, FloatArray]] = field(default_factory=list)
 
     def place(self, names: Sequence[str], kind: str) -> IntArray:
         """Adds nodes of one kind (host, device, switch); their ids, shape (names,)."""
@@ -48,7 +48,8 @@ class Wiring:
         first, count = self.links, len(tail)
         within_bounds(len(self.names), first + count)
         self._ends.append((tail, head))
-        self._rates.append((np.full(count, payload(wire)), np.full(count, float(wire.latency))))
+        rates = (payload(wire), float(wire.latency), float(wire.bandwidth))
+        self._rates.append((np.full(count, rates[0]), np.full(count, rates[1]), np.full(count, rates[2])))
         self.links += count
         return np.arange(first, self.links, dtype=np.int64)
 
@@ -62,6 +63,8 @@ class Wiring:
         """The frozen result."""
         tail, head = self.ends()
         rates = [np.concatenate(column) for column in zip(*self._rates, strict=True)]
-        bandwidth, latency = rates or (np.empty(0), np.empty(0))
+        bandwidth, latency, line_rate = rates or (np.empty(0), np.empty(0), np.empty(0))
         names, kinds = tuple(self.names), tuple(self.kinds)
-        return Fabric(names, kinds, tail, head, bandwidth, latency, hosts, tuple(devices), router)
+        return Fabric(
+            names, kinds, tail, head, bandwidth, latency, hosts, tuple(devices), router, line_rate=line_rate
+        )
