@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibration import operations as models
-from scenarios.machines import fabric_of, others_workers, profile_of, servers_of, workers_of
+from scenarios.machines import fabric_of, network_cost, others_workers, profile_of, servers_of, workers_of
 from scenarios.planning import StepWorkload
 from scenarios.schema import Scenario
 from simulator.cost import StepTime, optimizer_seconds
@@ -63,7 +63,12 @@ def job_of(scenario: Scenario, record: RecordLevel = "all") -> Job:
         for index, (other, workers, server) in enumerate(beside)
     )
     network = scenario.network
-    return replace(job, link_schedule=network.schedule, background=network.background, others=others)
+    cluster = scenario.cluster
+    priced = cluster.prices is not None or cluster.budget_usd is not None
+    names = {**job.names, "network_cost_usd": network_cost(scenario).total if priced else None}
+    return replace(
+        job, link_schedule=network.schedule, background=network.background, others=others, names=names
+    )
 
 
 _SPREAD = 0x9E3779B97F4A7C15  # seeds of other jobs lie far apart

@@ -16,7 +16,15 @@ from scenarios.beside import beside
 from scenarios.build import gradient_seconds
 from scenarios.later import LaterMethod
 from scenarios.loading import Study
-from scenarios.machines import fabric_of, others_workers, profile_of, servers_of, workers_of
+from scenarios.machines import (
+    fabric_of,
+    network_cost,
+    others_workers,
+    prices_of,
+    profile_of,
+    servers_of,
+    workers_of,
+)
 from scenarios.planning import StepWorkload
 from scenarios.prune import pruned, unused
 from scenarios.schema import Collective, Other, Scenario, Training
@@ -28,7 +36,9 @@ from simulator.streams import Draws
 from simulator.validation import did_you_mean
 from simulator.workload import WorkloadSpec
 from simulator.yaml_source import Node, Path, shown
+from topologies.cost import PriceFactors
 from topologies.links import Impossible
+from topologies.prices import Prices
 
 
 def resolve(study: Study) -> Study:
@@ -141,7 +151,7 @@ class _Case:
         try:
             fabric = fabric_of(scenario)
         except (InputError, ValueError) as error:
-            self.machine_errors.append(self.at(("cluster", "topology"), error))
+            self.machine_errors.append(self.at(_place_of(error), error))
             return None
         try:
             return fabric, workers_of(scenario, fabric)
@@ -152,6 +162,14 @@ class _Case:
                 self.at(placement if hasattr(error, "at") and error.at else path, error)
             )
             return None
+
+
+def _place_of(error: Exception) -> Path:
+    """The part of the cluster that an error in building it is about."""
+    if isinstance(error, InputError):
+        return ("cluster", error.field) if error.field == "prices" else ("cluster", "topology")
+    beside = getattr(error, "at", ())[:1] in (("budget_usd",), ("prices",))
+    return ("cluster",) if beside else ("cluster", "topology")
 
 
 def _sections(c: _Case) -> Iterator[InputError]:
@@ -205,8 +223,13 @@ def _goals(c: _Case) -> Iterator[InputError]:
 
 
 def _names(c: _Case) -> Iterator[InputError]:
-    """Profiles, and the model costed."""
+    """Profiles, prices, and the model costed."""
     s = c.scenario
+    if s.cluster.budget_usd is None and s.cluster.prices is not None:
+        yield from c.tried(("cluster", "prices"), partial(prices_of, s))
+    elif s.cluster.budget_usd is None and s.cluster.price_factors != PriceFactors():
+        hint = "cluster.prices: ethernet_2026"
+        yield c.error(("cluster", "price_factors"), "prices, or a budget_usd", "neither", hint, key=True)
     for path, name in _profiles(c.node):
         yield from c.tried(path, partial(profile_of, s, name))
     if s.workload is not None and not isinstance(s.workload, StepWorkload):
@@ -244,6 +267,8 @@ def _workers(c: _Case) -> Iterator[InputError]:
         yield from _method(c, scenario.training, workers)
     if scenario.workload is not None:
         yield from _types(c, scenario.workload, workers)
+    if isinstance(scenario.cluster.prices, Prices):
+        yield from c.tried(("cluster",), partial(network_cost, scenario))
     yield from _around(c, fabric)
     yield from _others(c, fabric)
 

@@ -19,7 +19,7 @@ SUMMARY_KEYS = frozenset({
     "consensus_distance", "final_loss", "final_accuracy", "final_train_loss",
     "final_accuracy_worker_mean", "time_to_target_s", "samples_to_target", "mfu", "mfu_peak_dtype",
     "cost_usd", "energy_kwh", "memory_peak_bytes", "band", "executed", "costed", "validated", "digest",
-    "seed", "variant",
+    "seed", "variant", "network_cost_usd",
 })  # fmt: skip
 """Keys of `summary.json` (`schema.md` 2)."""
 

@@ -11,7 +11,10 @@ from calibration import profiles
 from simulator.devices import ConstantDevice, DeviceProfile, Nvlink
 from simulator.fabric import Fabric
 from simulator.placement import Workers
+from topologies import prices
+from topologies.cost import Cost, cost_of, factor_at_cost, widened
 from topologies.links import Impossible
+from topologies.prices import Prices
 
 if TYPE_CHECKING:
     from scenarios.schema import Scenario, Training
@@ -37,8 +40,41 @@ def fabric_of(scenario: Scenario) -> Fabric:
         Impossible: the topology cannot be.
     """
     extra = sum(own_server(training, placement) for training, placement in _jobs(scenario))
+    fabric, cluster = _built(scenario, extra), scenario.cluster
+    if cluster.budget_usd is None:
+        return fabric
+    bare = fabric if not extra else _built(scenario, 0)  # a server's own host counts in no budget
+    factor = factor_at_cost(
+        cluster.topology, bare, prices_of(scenario), cluster.budget_usd, cluster.price_factors
+    )
+    return widened(fabric, factor)
+
+
+def _built(scenario: Scenario, extra: int) -> Fabric:
     own = tuple((name, nvlink(profile)) for name, profile in sorted(scenario.profiles.items()))
     return _fabric(scenario.cluster.topology, extra, scenario.seed, own)
+
+
+def prices_of(scenario: Scenario) -> Prices:
+    """The price list of a cluster, by default the shipped one.
+
+    Raises:
+        InputError: no such list.
+    """
+    named = scenario.cluster.prices
+    return named if isinstance(named, Prices) else prices.load(named or prices.DEFAULT)
+
+
+def network_cost(scenario: Scenario) -> Cost:
+    """What the network costs, without a server's own host; within the budget, if there is one."""
+    cluster, fabric = scenario.cluster, _built(scenario, 0)
+    listed = prices_of(scenario)
+    if cluster.budget_usd is not None:
+        fabric = widened(
+            fabric,
+            factor_at_cost(cluster.topology, fabric, listed, cluster.budget_usd, cluster.price_factors),
+        )
+    return cost_of(cluster.topology, fabric, listed).times(cluster.price_factors)
 
 
 @lru_cache(maxsize=2)  # variants mostly share a network, and large ones take seconds to build

@@ -34,7 +34,9 @@ from simulator.stragglers import StragglerSpec
 from simulator.units import PositiveSeconds, Quantity, Seconds
 from simulator.workload import WorkloadSpec
 from topologies import Placement, Topology
+from topologies.cost import PriceFactors
 from topologies.gossip import Gossip
+from topologies.prices import Prices
 
 
 def _owner(value: Any) -> str:
@@ -78,6 +80,11 @@ class Cluster(Spec):
 
     topology: Topology
     placement: Placement = Placement()
+    prices: Prices | str | None = Field(None, description="a shipped price list, FILE.yaml, or the list")
+    price_factors: PriceFactors = Field(PriceFactors(), description="what prices are multiplied by")
+    budget_usd: PositiveFloat | None = Field(
+        None, description="make all cables faster or slower by one factor, so that the network costs this"
+    )
 
 
 class Training(Spec):

@@ -106,7 +106,9 @@ def cost_of(topology: AnyTopology, fabric: Fabric, prices: Prices) -> Cost:
     for host, count in topology.interiors():
         price = prices.hub.get(host.kind)
         if price is None:
-            raise Impossible(f"no price of a {host.kind} hub", f"one in the list {prices.name}", at=("hub",))
+            raise Impossible(
+                f"no price of a {host.kind} hub", f"one in the list {prices.name}", at=("prices",)
+            )
         hub += count * (price.usd + price.usd_per_device * host.devices.count)
     return _cables_cost(Cables.of(fabric), prices, hub)
 
@@ -125,13 +127,10 @@ def _cables_cost(cables: Cables, prices: Prices, hub: float, factor: float = 1.0
     )
 
 
-def at_cost(
+def factor_at_cost(
     topology: AnyTopology, fabric: Fabric, prices: Prices, budget: float, factors: PriceFactors
-) -> tuple[Fabric, float]:
-    """The fabric with all its cables faster or slower by one factor, so that it costs `budget` USD.
-
-    Returns:
-        The fabric, and the factor.
+) -> float:
+    """By how much all cables must be faster for the network to cost `budget` USD.
 
     Raises:
         Impossible: no bandwidth makes it cost that.
@@ -150,13 +149,18 @@ def at_cost(
             if budget < least
             else f"at most {most:,.0f} USD",
             "fewer cables, or other prices" if budget < least else "",
+            at=("budget_usd",),
         )
-    factor = exp(_root(total, budget, low, high))
+    return exp(_root(total, budget, low, high))
+
+
+def widened(fabric: Fabric, factor: float) -> Fabric:
+    """The fabric with all cables between hosts and switches faster by a factor."""
     kinds = np.array(fabric.node_kinds)
     outside = (kinds[fabric.tail] != "device") & (kinds[fabric.head] != "device")
     scale = np.where(outside, factor, 1.0)
     rate = None if fabric.line_rate is None else fabric.line_rate * scale
-    return replace(fabric, bandwidth=fabric.bandwidth * scale, line_rate=rate), factor
+    return replace(fabric, bandwidth=fabric.bandwidth * scale, line_rate=rate)
 
 
 def _root(rising: Any, wanted: float, low: float, high: float) -> float:

@@ -68,7 +68,8 @@ def _cables(fabric: Fabric, net: HubGraph) -> IntArray:
     number[switches] = net.hosts + np.arange(len(switches))
     tail, head = number[fabric.tail], number[fabric.head]
     kept = (tail >= 0) & (head >= 0)
-    return np.unique(tail[kept] * net.nodes + head[kept], return_counts=True)[1].astype(np.int64)
+    counts: IntArray = np.unique(tail[kept] * net.nodes + head[kept], return_counts=True)[1]
+    return counts
 
 
 def _evenly(count: int, most: int) -> IntArray:
