@@ -293,8 +293,14 @@ class Engine:
         """End the run at this time."""
         self.stopped = True
 
-    def run(self, progress: Progress | None = None) -> float:
+    def run(
+        self, progress: Progress | None = None, after_event: Callable[[int], None] | None = None
+    ) -> float:
         """Run until the stop; returns the time (seconds) at which the run was cut.
+
+        Args:
+            progress: told how far the run is.
+            after_event: told after each event how many there have been.
 
         Raises:
             StuckError: nothing more will happen and workers have not finished.
@@ -312,6 +318,8 @@ class Engine:
                 raise StuckError(self._stuck())
             clock.step()
             events += 1
+            if after_event:
+                after_event(events)
             if not events & 4095 and self._only_strangers_move():
                 raise StuckError(self._stuck())
             if progress and not events & 255 and monotonic() - told > 0.1:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from time import perf_counter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from simulator.clock import Clock
 from simulator.cohort import Cohort
 from simulator.engine import Engine, Progress
-from simulator.errors import CohortError
+from simulator.errors import CohortError, InputError
 from simulator.job import Job
 from simulator.process import Proc
 from simulator.result import Result
 from simulator.server import Server
 from simulator.summary import result_of
 from simulator.worker import Worker
+
+if TYPE_CHECKING:
+    from simulator.maths.resumable import Checkpoint
 
 EngineKind = Literal["auto", "cohort", "process"]
 
@@ -24,6 +29,7 @@ def run(
     engine: EngineKind = "auto",
     progress: Progress | None = None,
     clock: Clock | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Result:
     """Simulate a job.
 
@@ -33,24 +39,41 @@ def run(
             (synchronous methods), `auto` for a cohort where the method allows it. The result is the same.
         progress: told how far the run is, about ten times a second.
         clock: tests give one that shuffles ties.
+        checkpoint: where a run of real maths is kept from time to time, and taken up from.
 
     Raises:
+        InputError: the checkpoint is of another run, or the method branches on numbers.
         CohortError: `cohort` was asked for and the method uses a verb that a cohort has not.
         StuckError: every worker waits for another.
         VerbError: the method used a verb wrongly.
     """
     if engine == "auto":
         try:
-            return run(job, "cohort", progress, clock)
+            return run(job, "cohort", progress, clock, checkpoint)
         except CohortError:
-            return run(job, "process", progress, clock)
+            return run(job, "process", progress, clock, checkpoint)
     began = perf_counter()
-    running = Engine(job, clock)
-    start_cohort(running) if engine == "cohort" else start_workers(running)
-    cut = running.run(progress)
-    result = result_of(running, cut)
+    keeping: AbstractContextManager[Any] = nullcontext()
+    if checkpoint is not None:
+        job, keeping = _kept(job, engine, checkpoint)
+    with keeping:
+        running = Engine(job, clock)
+        start_cohort(running) if engine == "cohort" else start_workers(running)
+        cut = running.run(progress, checkpoint.after_event if checkpoint else None)
+        result = result_of(running, cut)
     result.facts |= {"engine": engine, "engine_s": perf_counter() - began}
     return result
+
+
+def _kept(job: Job, engine: str, checkpoint: Checkpoint) -> tuple[Job, AbstractContextManager[Any]]:
+    """The job with its maths on a tape, and the context in which values are noted on it."""
+    from simulator.maths.tape import taping
+
+    if job.strategy.needs_math:
+        raise InputError("a method that does not branch on numbers", "a checkpoint", "training.strategy")
+    checkpoint.begin(engine)
+    maths: Any = job.maths
+    return replace(job, maths=lambda draws: checkpoint.maths(maths(draws))), taping(checkpoint.tape)
 
 
 def start_workers(engine: Engine) -> None:

@@ -7,10 +7,12 @@ worker's value.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, final
 
 from torch import Tensor
 
+from simulator.maths.tape import SKIPPED, recorded
 from simulator.values import Vector
 
 
@@ -58,21 +60,31 @@ class Dense(Vector):
         self._data = data
         self.source = None
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether the numbers will never exist."""
+        return self._data is None and self.source is None
+
+    def _noted(self, compute: Callable[[], Tensor]) -> Dense:
+        """A value of this size, empty where a run taken up again has its numbers."""
+        size = self.nbytes
+        return recorded(lambda: Dense(compute(), size), lambda: Dense(None, size, SKIPPED))
+
     def __add__(self, other: float | Dense) -> Dense:
-        return Dense(self.data + (other.data if isinstance(other, Dense) else other), self.nbytes)
+        return self._noted(lambda: self.data + _numbers(other))
 
     def __sub__(self, other: Dense) -> Dense:
-        return Dense(self.data - other.data, self.nbytes)
+        return self._noted(lambda: self.data - other.data)
 
     def __mul__(self, other: float | Dense) -> Dense:
-        return Dense(self.data * (other.data if isinstance(other, Dense) else other), self.nbytes)
+        return self._noted(lambda: self.data * _numbers(other))
 
     def __truediv__(self, other: float | Dense) -> Dense:
-        return Dense(self.data / (other.data if isinstance(other, Dense) else other), self.nbytes)
+        return self._noted(lambda: self.data / _numbers(other))
 
     def sqrt(self) -> Dense:
         """Elementwise square root."""
-        return Dense(self.data.sqrt(), self.nbytes)
+        return self._noted(lambda: self.data.sqrt())
 
     def split(self, nbytes: tuple[float, ...]) -> list[Dense]:
         """Consecutive parts whose shares of the entries are their shares of the bytes.
@@ -84,13 +96,23 @@ class Dense(Vector):
         for size in nbytes:
             shares.append(shares[-1] + size / total)
         return [
-            Dense(None, size, Part(self, low, high))
+            self._part(size, low, high)
             for size, low, high in zip(nbytes, shares[:-1], [*shares[1:-1], 1.0], strict=True)
         ]
+
+    def _part(self, size: float, low: float, high: float) -> Dense:
+        def part() -> Dense:
+            return Dense(None, size, Part(self, low, high))
+
+        return recorded(part, part)
 
     def __repr__(self) -> str:
         content = "pending" if self._data is None else "x".join(map(str, self._data.shape))
         return f"Dense({content}, {self.nbytes:g} bytes)"
+
+
+def _numbers(value: float | Dense) -> float | Tensor:
+    return value.data if isinstance(value, Dense) else value
 
 
 @final
