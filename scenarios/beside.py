@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -34,10 +33,8 @@ def beside(study: Study) -> Iterator[InputError]:
         if name not in variants:
             yield _unknown(study, ("sweep", "variants", index), name, variants, "one of the variants")
     yield from _best(study, sweep)
-    wrong = list(faults(study, sweep))
-    yield from wrong
-    if not wrong:
-        yield from _points(study, sweep)
+    yield from faults(study, sweep)
+    yield from _size(study, sweep)
 
 
 def _unknown(study: Study, path: Path, name: str, known: Any, what: str) -> InputError:
@@ -74,8 +71,25 @@ def _best(study: Study, sweep: Sweep) -> Iterator[InputError]:
             yield _unknown(study, ("sweep", "best", "within", index), key, (*swept, "variant"), "a swept key")
 
 
-def _points(study: Study, sweep: Sweep) -> Iterator[InputError]:
-    """Every value of the sweep makes a right scenario."""
+def swept(study: Study) -> Iterator[InputError]:
+    """What is wrong with the points of the sweep: with all of a small one, else with every value once."""
+    sweep = study.beside.sweep
+    if sweep is None:
+        return
+    rows = max((len(values) for values in sweep.zip.values()), default=1)
+    names = sweep.variants or [scenario.variant for scenario in study.scenarios]
+    if len(names) * prod(len(values) for values in sweep.grid.values()) * rows <= _LOOKED_AT:
+        from scenarios.sweeps.plan import wrong_points  # which needs this module
+
+        yield from wrong_points(study, sweep)
+    elif sweep.impossible == "error":
+        points = [_overrides(study, places) for places in _looked_at(sweep)]
+        found = [error for name in names for point in points for error in _tried(study, name, point)]
+        yield from {str(error): error for error in found}.values()
+
+
+def _size(study: Study, sweep: Sweep) -> Iterator[InputError]:
+    """Lists of a zip are as long as one another, and the points not too many."""
     lengths = {len(values) for values in sweep.zip.values()}
     if len(lengths) > 1:
         found = f"lists of {', '.join(map(str, sorted(lengths)))} values"
@@ -85,38 +99,13 @@ def _points(study: Study, sweep: Sweep) -> Iterator[InputError]:
     if size > MOST_POINTS:
         expected = f"at most {MOST_POINTS} points"
         yield study.document.error(("sweep", "grid"), expected=expected, found=str(size), key=True)
-        return
-    known = [scenario.variant for scenario in study.scenarios]
-    names = [name for name in sweep.variants or known if name in known]
-    tried = [
-        (point, _tried(study, name, point))
-        for point in ([_override(study, *address) for address in places] for places in _looked_at(sweep))
-        for name in names
-    ]
-    if sweep.impossible == "skip":
-        tried = _never_right(tried) if size <= _LOOKED_AT else []
-    yield from {str(error): error for _, wrong in tried for error in wrong}.values()
-
-
-_Tried = list[tuple[list[tuple[Path, Node]], list[InputError]]]
-
-
-def _never_right(tried: _Tried) -> _Tried:
-    """The points with a value that makes a right scenario in no other point either."""
-    right = {node.at for point, wrong in tried if not wrong for _, node in point}
-    return [(point, wrong) for point, wrong in tried if any(node.at not in right for _, node in point)]
 
 
 def _looked_at(sweep: Sweep) -> Iterator[list[tuple[Path, int]]]:
-    """Points as (where the values stand, which of them): all of a small sweep, else every value once."""
+    """Points with every value once, as (where the values stand, which of them)."""
     grid = [[(("sweep", "grid", key), i) for i in range(len(values))] for key, values in sweep.grid.items()]
     rows = max((len(values) for values in sweep.zip.values()), default=1)
     zipped = [[(("sweep", "zip", key), row) for key in sweep.zip] for row in range(rows)]
-    if prod(map(len, grid)) * rows <= _LOOKED_AT:
-        for point in product(*grid):
-            for row in zipped:
-                yield [*point, *row]
-        return
     for axis, values in enumerate(grid):
         for value in values:
             yield [*(other[0] for n, other in enumerate(grid) if n != axis), value, *zipped[0]]
@@ -124,8 +113,10 @@ def _looked_at(sweep: Sweep) -> Iterator[list[tuple[Path, int]]]:
         yield [*(values[0] for values in grid), *row]
 
 
-def _override(study: Study, path: Path, index: int) -> tuple[Path, Node]:
-    return tuple(str(path[-1]).split(".")), study.document.find((*path, index))[0]
+def _overrides(study: Study, places: list[tuple[Path, int]]) -> list[tuple[Path, Node]]:
+    """Paths and values of a point, shorter paths first."""
+    found = [(tuple(str(path[-1]).split(".")), study.document.find((*path, i))[0]) for path, i in places]
+    return sorted(found, key=lambda pair: len(pair[0]))
 
 
 def _tried(study: Study, variant: str, overrides: list[tuple[Path, Node]]) -> list[InputError]:

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from calibration import operations
-from scenarios.beside import beside
+from scenarios.beside import beside, swept
 from scenarios.build import gradient_seconds
 from scenarios.later import LaterMethod
 from scenarios.loading import Study
@@ -52,7 +52,7 @@ def resolve(study: Study) -> Study:
         wrong += _Case(scenario, study.nodes[scenario.variant]).wrong()
     if study.beside.sweep is None:  # else `scenarios.sweeps.plan` looks at all that it makes of them
         wrong += unused((scenario, study.nodes[scenario.variant]) for scenario in study.scenarios)
-    if wrong:
+    if wrong := wrong or list(swept(study)):
         raise InputErrors(list({str(one): one for one in wrong}.values()))
     return replace(study, scenarios=tuple(_looked_at(pruned(scenario)) for scenario in study.scenarios))
 

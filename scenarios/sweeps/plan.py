@@ -143,6 +143,16 @@ def planned(study: Study, *, most: int = MOST_RUNS, tell: Tell = lambda done, to
     return Plan(study, sweep, list(_entries(resolved, seeds)))
 
 
+def wrong_points(study: Study, sweep: Sweep) -> tuple[InputError, ...]:
+    """What is wrong with the points of a sweep."""
+    variants = sweep.variants or tuple(scenario.variant for scenario in study.scenarios)
+    try:
+        _resolved(study, sweep, variants, list(points(study, sweep)), lambda done, total: None)
+    except InputErrors as errors:
+        return errors.errors
+    return ()
+
+
 def _lost_sets(study: Study, sweep: Sweep) -> Iterator[InputError]:
     """Values of the command line that the sweep would replace."""
     for key in swept_keys(sweep):
@@ -196,8 +206,7 @@ def _resolved(
 
     useless = list(unused(right()))
     wrong = _never_right(found) if sweep.impossible == "skip" else found
-    told = {str(error): error for tried in wrong for error in _placed(tried)}
-    if errors := [*told.values(), *useless] or list(_without_effect(study, sweep, found)):
+    if errors := [*_told(wrong, found), *useless] or list(_without_effect(study, sweep, found)):
         raise InputErrors(errors[:MOST_ERRORS])
     return found
 
@@ -225,16 +234,23 @@ def _tried(study: Study, variant: str, point: Point, node: Node) -> tuple[_Tried
         return _Tried(variant, point, wrong=(error,)), None
 
 
-def _placed(tried: _Tried) -> Iterator[InputError]:
-    """What is wrong, with the point in words where it does not stand at a value of the sweep."""
-    marks = {(node.at.line, node.at.column) for _, node in tried.point.overrides}
-    for error in tried.wrong:
-        if (error.line, error.column) in marks or not tried.point.values:
-            yield error
-        else:
-            hint = "; ".join(part for part in (error.hint, f"with {label(tried.point.values)}") if part)
-            place = (error.file, error.line, error.column)
-            yield InputError(error.expected, error.found, error.field, hint, *place)
+def _told(wrong: Sequence[_Tried], found: Sequence[_Tried]) -> list[InputError]:
+    """What is wrong, each thing once; with a point in words where it is not due to one value alone."""
+    where: dict[str, tuple[InputError, list[Point]]] = {}
+    for tried in wrong:
+        for error in tried.wrong:
+            where.setdefault(str(error), (error, []))[1].append(tried.point)
+    return [_in_words(error, points, found) for error, points in where.values()]
+
+
+def _in_words(error: InputError, failing: Sequence[Point], found: Sequence[_Tried]) -> InputError:
+    at = (error.line, error.column)
+    alike = [one for one in found if any(at == (n.at.line, n.at.column) for _, n in one.point.overrides)]
+    if not failing[0].values or (alike and len(alike) == len(failing)):
+        return error
+    more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
+    hint = "; ".join(part for part in (error.hint, f"with {label(failing[0].values)}{more}") if part)
+    return InputError(error.expected, error.found, error.field, hint, error.file, *at)
 
 
 def _without_effect(study: Study, sweep: Sweep, found: Sequence[_Tried]) -> Iterator[InputError]:
