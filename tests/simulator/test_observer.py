@@ -158,6 +158,7 @@ STOPS = [
     Stop(time=2.345, steps=9),
     Stop(samples=37),
     Stop(samples=37, time=1.0),
+    Stop(samples=37, steps=10),
 ]
 
 
@@ -182,6 +183,14 @@ def test_both_engines_end_and_see_alike(learn, strategy, stop, every):
         assert cohort.summary[key] == pytest.approx(process.summary[key], rel=1e-10), key
     for column in ("time_s", "samples", "steps", "epoch", "loss", "accuracy"):
         np.testing.assert_allclose(cohort.curve[column], process.curve[column], rtol=1e-10, err_msg=column)
+
+
+@pytest.mark.parametrize("engine", ["process", "cohort"])
+@pytest.mark.parametrize("samples", [1, 5, 8])
+def test_what_ends_at_the_same_instant_as_the_last_sample_counts(learn, engine, samples):
+    """Four equal workers end their steps together."""
+    found = learn(LocalSGD(h=3), engine, stragglers=(), stop=Stop(samples=samples)).summary
+    assert found["samples"] == found["steps"] == -(-samples // 4) * 4
 
 
 # whose model it is

@@ -182,6 +182,7 @@ def test_what_is_under_way_is_cut_at_the_last_finished_end():
     np.testing.assert_allclose(made.seconds[[COMPUTE, COMMUNICATION, WAITING]], [[6, 4], [0, 1], [0, 1]])
     assert made.bytes_sent.tolist() == [0, 0]  # nothing has been sent whole
     assert made.span_table()["end_s"].max() == 6.0
+    assert (made.span_table()["size_bytes"] == 0).all()
     finished = recorder(2)
     finished.span(0, COMPUTE, 0.0, 6.0, 1, 0)
     finished.span(1, COMPUTE, 0.0, 4.0, 1, 0)

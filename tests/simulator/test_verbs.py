@@ -518,9 +518,9 @@ def test_a_call_waits_for_the_last_byte_of_the_one_before(go, engine):
     """Begun when the first has sent all and not yet received all: it begins when that is over."""
 
     def body(w: Any, t: int) -> Proc[None]:
-        first = w.start(w.all_mean(Ghost(8.0)))
+        first = w.start(w.all_mean(Ghost(8.0), algorithm="halving_doubling"))
         yield from w.charge(0.16)
-        second = w.start(w.all_mean(Ghost(8.0)))
+        second = w.start(w.all_mean(Ghost(8.0), algorithm="halving_doubling"))
         yield from w.join([first, second])
 
     a = 0.1  # two rounds of it: over at 0.2, all sent by 0.1
