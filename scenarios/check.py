@@ -28,6 +28,7 @@ from scenarios.machines import (
 from scenarios.planning import StepWorkload
 from scenarios.prune import pruned, unused
 from scenarios.schema import Collective, Other, Scenario, Training
+from simulator.collectives.hierarchical import hosts_in_rows
 from simulator.devices import DeviceProfile
 from simulator.errors import InputError, InputErrors
 from simulator.fabric import Fabric
@@ -265,12 +266,21 @@ def _workers(c: _Case) -> Iterator[InputError]:
                 ("cluster", "placement", "server"), lambda: scenario.cluster.placement.server_node(fabric)
             )
         yield from _method(c, scenario.training, workers)
+        yield from _hierarchy(c, scenario.training, workers)
     if scenario.workload is not None:
         yield from _types(c, scenario.workload, workers)
     if isinstance(scenario.cluster.prices, Prices):
         yield from c.tried(("cluster",), partial(network_cost, scenario))
     yield from _around(c, fabric)
     yield from _others(c, fabric)
+
+
+def _hierarchy(c: _Case, training: Training, workers: Workers) -> Iterator[InputError]:
+    """A hierarchical all-reduce finds equally many workers on every host."""
+    own = getattr(training.strategy, "collective", None)
+    path: Path = ("training", "strategy", "collective") if own else ("network", "collective", "all_reduce")
+    if (own or c.scenario.network.collective.all_reduce) == "hierarchical":
+        yield from c.tried(path, partial(hosts_in_rows, workers.host))
 
 
 def _types(

@@ -12,11 +12,12 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
+from traceback import extract_tb
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter, validators
 
-from simulator.errors import CohortError, InputError, PacelineError
+from simulator.errors import CohortError, InputError, PacelineError, StuckError, VerbError
 
 app = App(
     name="paceline",
@@ -78,11 +79,15 @@ def run(
     as_json
         Print the summary, or {"runs": [...]}, as JSON.
     """
-    from scenarios.console import Bars, print_json, print_outcome
+    from scenarios.console import Bars, complain, print_json, print_outcome
+    from scenarios.notes import notes
     from scenarios.run import Order, default_out, ready, run_study
 
     study = ready(file, set_ or (), seed=seed, allow_code=allow_code)
     chosen = variant or ()
+    if not as_json:
+        for note in notes(study):
+            complain(f"note: {note}")
     with Bars(quiet=as_json) as bars:
         place = out or default_out(study, chosen)
         outcome = run_study(study, Order(place, engine, record, force, listener=bars), chosen)
@@ -205,19 +210,23 @@ def check(
         Print {"name", "seeds", "scenarios": [...]} as JSON.
     """
     from scenarios.check import resolve
-    from scenarios.console import print_json, say
+    from scenarios.console import complain, print_json, say
     from scenarios.loading import load
+    from scenarios.notes import notes
     from scenarios.resolved import as_yaml, document
     from scenarios.sweeps.plan import planned
 
     study = resolve(load(file, set_ or (), seed=seed, allow_code=allow_code))
     if study.beside.sweep is not None:
         planned(study)
+    said = notes(study)
     if as_json:
         documents = [document(scenario) for scenario in study.scenarios]
-        print_json({"name": study.name, "seeds": list(study.seeds), "scenarios": documents})
-    else:
-        say("---\n".join(as_yaml(scenario) for scenario in study.scenarios).rstrip())
+        print_json({"name": study.name, "seeds": list(study.seeds), "scenarios": documents, "notes": said})
+        return
+    say("---\n".join(as_yaml(scenario) for scenario in study.scenarios).rstrip())
+    for note in said:
+        complain(f"note: {note}")
 
 
 @app.command(name="list")
@@ -403,6 +412,8 @@ def status(arguments: list[str]) -> int:
         return _failed(
             2, str(error), InputError("auto or process", str(error), "--engine").as_json(), as_json
         )
+    except (StuckError, VerbError) as error:
+        return _failed(2, str(error), InputError("", str(error), "training.strategy").as_json(), as_json)
     except PacelineError as error:
         return _ours(str(error), as_json)
     except BrokenPipeError:
@@ -414,8 +425,21 @@ def status(arguments: list[str]) -> int:
     except Exception as error:
         if os.environ.get("PACELINE_TRACEBACK"):
             raise
+        if (place := _in_own_code(error)) is not None:
+            said = f"{type(error).__name__}: {error}"
+            wrong = InputError("code that runs", said, "own code", file=place[0], line=place[1])
+            return _failed(2, str(wrong), wrong.as_json(), as_json)
         return _ours(f"{type(error).__name__}: {error}", as_json)
     return code if isinstance(code, int) else 0
+
+
+def _in_own_code(error: BaseException) -> tuple[str, int] | None:
+    """File and line in the user's own code (`--allow-code`) that an error came through, if any."""
+    own_code = sys.modules.get("scenarios.own_code")
+    files: set[str] = own_code.FILES if own_code is not None else set()
+    frames = [(frame.filename, frame.lineno) for frame in extract_tb(error.__traceback__)]
+    places = [(file, line) for file, line in frames if file in files and line is not None]
+    return places[-1] if places else None
 
 
 def _ours(said: str, as_json: bool) -> int:

@@ -184,14 +184,19 @@ SUMMARY = (
     _Shown("loss", "final_loss", number, 4),
     _Shown("accuracy", "final_accuracy", percent, 5),
     _Shown("samples/s", "samples_per_s", number, 2),
+    _Shown("wasted", "samples_wasted", number, 11),
     _Shown("step", "step_time_s.mean", seconds, 3),
     _Shown("compute", "compute_fraction", percent, 6),
     _Shown("comm.", "exposed_communication_fraction", percent, 7),
     _Shown("waiting", "waiting_fraction", percent, 1),
+    _Shown("idle", "idle_fraction", percent, 12),
     _Shown("staleness", "staleness_mean", number, 8),
     _Shown("sent", "bytes_sent", nbytes, 10),
     _Shown("simulated", "simulated_s", seconds, 9),
 )
+
+
+_ONLY_IF_ANY = ("samples_wasted", "idle_fraction")
 
 
 def print_summary(findings: Findings) -> None:
@@ -200,6 +205,7 @@ def print_summary(findings: Findings) -> None:
 
     runs = findings.runs
     there = {one.key for one in SUMMARY if any(pick(run.summary, one.key) is not None for run in runs)}
+    there -= {key for key in _ONLY_IF_ANY if all((pick(r.summary, key) or 0) < 1e-3 for r in runs)}
     if findings.target:
         there.add("time_to_target_s")
     shown = [one for one in SUMMARY if one.key in there]

@@ -161,7 +161,8 @@ class _Loading:
     def __init__(self, composed: Composed, file: str, allow_code: bool) -> None:
         self.composed = composed
         self.file = file
-        self.context = {"allow_code": allow_code}
+        beside = [pathlib.Path(file.partition("#")[0]).resolve().parent] if ".y" in file else []
+        self.context = {"allow_code": allow_code, "folders": beside}
         self.wrong = {str(one): one for error in composed.wrong for one in _each(error)}
 
     def tried(self, spec: type[T], node: Node, *, partial: bool = False) -> T | None:

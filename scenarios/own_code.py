@@ -6,6 +6,7 @@ Naming one runs code that a data file names, so it is done only when the user al
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -37,7 +38,7 @@ class _Own(Spec):
             raise UnitError(
                 repr(named), "a shipped kind", "--allow-code lets a scenario load code of your own"
             )
-        loaded = own_class(named, cls.base)
+        loaded = own_class(named, cls.base, (info.context or {}).get("folders", ()))
         return loaded.model_validate(data, strict=True, context=info.context)
 
 
@@ -53,17 +54,29 @@ class OwnProblem(_Own):
     base: ClassVar[type[BaseModel]] = Problem
 
 
-def own_class(named: str, base: type[BaseModel]) -> type[BaseModel]:
+FILES: set[str] = set()
+"""Files of the user's code that have been loaded: what fails there is the user's to mend."""
+
+
+def own_class(named: str, base: type[BaseModel], folders: Sequence[Path] = ()) -> type[BaseModel]:
     """The class that `package.module:Class` names, with that name as its `kind`.
+
+    Args:
+        named: where it is; looked for in the working directory, then in `folders`.
+        base: what it must be a subclass of.
+        folders: where the scenario file lies.
 
     Raises:
         UnitError: no such module or class, or it is no subclass of `base`.
     """
     module_name, _, class_name = named.partition(":")
-    if str(Path.cwd()) not in sys.path:  # as `python -m` has it; the console script does not
-        sys.path.append(str(Path.cwd()))
+    for folder in (Path.cwd(), *folders):  # the console script has neither
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
     try:
-        found = getattr(import_module(module_name), class_name)
+        module = import_module(module_name)
+        FILES.add(module.__file__ or "")
+        found = getattr(module, class_name)
     except Exception as error:  # whatever the user's module raises is the user's to mend
         said = f"{type(error).__name__}: {error}"
         raise UnitError(f"{named!r}, {said}", "package.module:Class that can be imported") from error

@@ -10,8 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from scenarios import store
-from scenarios.files import read_bytes
-from scenarios.manifest import content_hash, manifest_of, scenario_hash
+from scenarios.manifest import file_hash, manifest_of, scenario_hash, source_hash
 from scenarios.store import Run
 from simulator.errors import InputError, InputErrors
 
@@ -20,9 +19,10 @@ if TYPE_CHECKING:
 
     from scenarios.loading import Study
     from scenarios.schema import Scenario
+    from simulator.maths.resumable import Checkpoint
 
 #: More runs than this get their reports on request: the report of each would take more room than its tables.
-MAX_REPORTS = 16
+MAX_REPORTS = 4
 
 EngineKind = Literal["auto", "cohort", "process"]
 Record = Literal["summary", "steps", "all"]
@@ -141,6 +141,8 @@ class Order:
         force: run also what has been run before.
         report: write `report.html`.
         listener: is told how it goes.
+        checkpoint_every: seconds of real time after which a run of real maths is kept, again and again; a
+            run that was ended goes on from there when it is ordered again.
     """
 
     out: Path | None = None
@@ -149,6 +151,7 @@ class Order:
     force: bool = False
     report: bool = True
     listener: Listener | None = None
+    checkpoint_every: float = 60.0
 
 
 def ready(
@@ -254,14 +257,38 @@ def _simulated(
     from scenarios.build import simulate
 
     began = perf_counter()
-    result = simulate(scenario, engine=order.engine, record=order.record, progress=tell)
+    kept = None if place is None else _checkpoint(scenario, document, order, place, inputs)
+    result = simulate(scenario, engine=order.engine, record=order.record, progress=tell, checkpoint=kept)
     result.summary["seed"] = scenario.seed
     result.facts["inputs"] = dict(inputs)
     wall = perf_counter() - began
     if place is None:
         made = manifest_of(document, result, record=order.record, wall_s=wall, source=study.file)
         return Run(document, made, result.summary, None, result)
-    return store.write_run(place, document, result, record=order.record, wall_s=wall, source=study.file)
+    written = store.write_run(place, document, result, record=order.record, wall_s=wall, source=study.file)
+    if kept is not None:
+        kept.path.unlink(missing_ok=True)
+    return written
+
+
+def _checkpoint(
+    scenario: Scenario, document: dict[str, Any], order: Order, place: Path, inputs: Mapping[str, str]
+) -> Checkpoint | None:
+    """Where a long run of real maths is kept beside its directory; None for runs that cannot be.
+
+    The name has the hash of all that decides the run, so another run's is never taken for it.
+    """
+    training = scenario.training
+    if scenario.problem is None or own_code(document) or training is None or training.strategy.needs_math:
+        return None
+    from simulator.maths.resumable import Checkpoint
+
+    made = {"scenario": document, "inputs": dict(inputs), "source": source_hash(), "record": order.record}
+    told = scenario_hash(made)
+    path = place.parent / f".{place.name}-{told[:16]}.checkpoint.npz"
+    if order.force:
+        path.unlink(missing_ok=True)
+    return Checkpoint(path, told, order.checkpoint_every)
 
 
 def _write_report(runs: Sequence[Run], root: Path) -> None:
@@ -280,17 +307,21 @@ def own_code(document: object) -> bool:
 
 
 def input_hashes(document: object) -> dict[str, str]:
-    """Hashes of the files that a scenario reads when it runs (`file:` keys): they count like the scenario."""
-    found: dict[str, str] = {}
-    values = (
-        document.values() if isinstance(document, Mapping) else document if isinstance(document, list) else ()
-    )
-    if (
-        isinstance(document, Mapping)
-        and isinstance(name := document.get("file"), str)
-        and Path(name).is_file()
-    ):
-        found[name] = content_hash(read_bytes(Path(name)))
-    for value in values:
+    """Hashes of the files that a scenario reads when it runs: they count like the scenario."""
+    if isinstance(document, list):
+        return {name: told for value in document for name, told in input_hashes(value).items()}
+    if not isinstance(document, Mapping):
+        return {}
+    found = {str(path): file_hash(path) for path in _files(document)}
+    for value in document.values():
         found |= input_hashes(value)
     return found
+
+
+def _files(keys: Mapping[str, Any]) -> Iterator[Path]:
+    """Files that a mapping names: by `file` or `test_file`, or all in a `folder`."""
+    for key in ("file", "test_file"):
+        if isinstance(name := keys.get(key), str) and Path(name).is_file():
+            yield Path(name)
+    if isinstance(name := keys.get("folder"), str) and Path(name).is_dir():
+        yield from (path for path in sorted(Path(name).iterdir()) if path.is_file())

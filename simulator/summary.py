@@ -75,11 +75,18 @@ def _times(engine: Engine, simulated: float, shares: FloatArray) -> dict[str, An
         "samples_costed": costed,
         "samples_wasted": recorder.wasted,
         "samples_per_s": costed / simulated if simulated else None,
+        "useful_samples_per_s": _useful(engine, costed) / simulated if simulated else None,
         "step_time_s": recorder.step_times.summary(),
         **{name: float(share) for name, share in zip(FRACTIONS, shares.mean(axis=1), strict=True)},
         "staleness_mean": recorder.staleness_sum / stale if stale else None,
         "staleness_max": recorder.staleness_max if stale else None,
     }
+
+
+def _useful(engine: Engine, costed: int) -> float:
+    """Costed samples whose gradients were used."""
+    computed = int(engine.recorder.samples.sum())
+    return costed * (1 - engine.recorder.wasted / computed) if computed else 0.0
 
 
 def _worth(engine: Engine, simulated: float, samples: int) -> dict[str, Any]:

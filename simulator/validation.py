@@ -223,6 +223,9 @@ def _type_hint(kind: str, value: Any) -> str:
 def did_you_mean(found: Any, known: Iterable[str]) -> str:
     """A hint with the closest of the names that are known, or none."""
     names = list(known)
+    family = str(found).lower().partition("_")[0]  # h100_sxm is meant to be an h100, not an h200_sxm
+    kin = [name for name in names if name.lower().partition("_")[0] == family]
+    names = kin or names
     folded = {name.lower(): name for name in names}
     close = get_close_matches(str(found).lower(), folded, n=1, cutoff=0.6)
     return f"did you mean {folded[close[0]]!r}?" if close else ""

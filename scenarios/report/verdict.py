@@ -37,7 +37,7 @@ class Measure:
         """A value in words."""
         if self.metric == "time_to_target_s":
             return seconds(value, "never")
-        return number(value) + (" samples/s" if self.metric == "samples_per_s" else "")
+        return number(value) + (" samples/s" if self.metric.endswith("samples_per_s") else "")
 
 
 TIME = Measure(
@@ -47,6 +47,12 @@ LOSS = Measure(
     "final_loss", True, "ends with the lowest loss, {value}", "{factor} times lower than that of {other}"
 )
 RATE = Measure("samples_per_s", False, "is fastest, {value}", "{factor} times as fast as {other}")
+USEFUL = Measure(
+    "useful_samples_per_s",
+    False,
+    "is fastest, {value} of gradients that were used",
+    "{factor} times as fast as {other}",
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,11 @@ def measure_of(findings: Findings) -> Measure:
     """What decides in this findings."""
     if has_target(findings.runs):
         return TIME
-    return LOSS if findings.learns else RATE
+    if findings.learns:
+        return LOSS
+    wasted = any(pick(run.summary, "samples_wasted") for run in findings.runs)
+    known = all(pick(run.summary, USEFUL.metric) is not None for run in findings.runs)
+    return USEFUL if wasted and known else RATE
 
 
 def goal_of(findings: Findings) -> str:
@@ -85,7 +95,7 @@ def judge(findings: Findings) -> Verdict:
     ranked = rank(findings.groups, measure)
     if len(findings.groups) == 1:
         return Verdict(_alone(findings, measure), _seeds_of(findings), None, measure)
-    rest = " ".join(part for part in (_others(ranked, measure), _missing(findings, measure)) if part)
+    rest = _rest(findings, ranked, measure, 1)
     if not ranked:
         what = f"reaches {goal_of(findings)}" if measure is TIME else f"has a {measure.metric}"
         return Verdict(f"No variant {what} in every seed.", rest, None, measure)
@@ -123,7 +133,9 @@ def _contest(findings: Findings, ranked: Sequence[Group], measure: Measure, rest
         )
         return Verdict(headline, rest, None, measure)
     if ahead is not None and ahead.mean < EQUAL:
-        return Verdict(_equal(findings, ranked, measure), rest, None, measure)
+        equal = _equals(ranked, measure)
+        rest = _rest(findings, ranked, measure, len(equal))
+        return Verdict(_equal(findings, equal, measure), rest, None, measure)
     claim = f"{first.variant} {measure.wins.format(goal=goal_of(findings), value=values[0])}"
     if ahead is None:
         return Verdict(f"{claim}; {second.variant}: {values[1]}.", rest, first.variant, measure)
@@ -131,14 +143,19 @@ def _contest(findings: Findings, ranked: Sequence[Group], measure: Measure, rest
     return Verdict(f"{claim}: {than} ({_sure(ahead, first)}).", rest, first.variant, measure)
 
 
-def _equal(findings: Findings, ranked: Sequence[Group], measure: Measure) -> str:
-    """Who shares the first place."""
-    best = ranked[0].mean(measure.metric)
-    names = [ranked[0].variant]
+def _equals(ranked: Sequence[Group], measure: Measure) -> list[Group]:
+    """Who shares the first place: those next to the best, until one is further off."""
+    equal = [ranked[0]]
     for group in ranked[1:]:
         ahead = lead(ranked[0], group, measure)
-        if ahead is not None and ahead.mean < EQUAL:
-            names.append(group.variant)
+        if ahead is None or ahead.mean >= EQUAL:
+            break
+        equal.append(group)
+    return equal
+
+
+def _equal(findings: Findings, equal: Sequence[Group], measure: Measure) -> str:
+    best, names = equal[0].mean(measure.metric), [group.variant for group in equal]
     goal = f" to {goal_of(findings)}" if measure is TIME else ""
     within = f"within {100 * (EQUAL - 1):.0f} %"
     return f"No clear winner{goal}: {listed(names)} are equal {within} ({measure.text(best)})."
@@ -150,8 +167,14 @@ def _sure(ahead: Interval, group: Group) -> str:
     return f"95 % interval {factor(ahead.low)} to {factor(ahead.high)}, {plural(len(group.runs), 'seed')}"
 
 
+def _rest(findings: Findings, ranked: Sequence[Group], measure: Measure, named: int) -> str:
+    """What stands behind the headline: how those did that it does not name, and who has no number."""
+    parts = (_others(ranked[named:], measure), _missing(findings, measure))
+    return " ".join(part for part in parts if part)
+
+
 def _others(ranked: Sequence[Group], measure: Measure) -> str:
-    others = [f"{group.variant} {measure.text(group.mean(measure.metric))}" for group in ranked[1:8]]
+    others = [f"{group.variant} {measure.text(group.mean(measure.metric))}" for group in ranked[:7]]
     return f"The others: {listed(others)}." if len(others) > 1 else ""
 
 
