@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from simulator.streams import Draws
 from simulator.surroundings import OtherJob
 from simulator.workload import Workload, WorkloadSpec
 
+if TYPE_CHECKING:
+    from simulator.maths.resumable import Checkpoint
+
 Device = DeviceProfile | ConstantDevice
 
 
@@ -40,14 +43,22 @@ def simulate(
     engine: EngineKind = "auto",
     record: RecordLevel = "all",
     progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Result:
     """Run one resolved scenario (one variant, one seed).
+
+    Args:
+        scenario: what to run.
+        engine: as in `simulator.run.run`.
+        record: what is kept.
+        progress: told how far the run is.
+        checkpoint: where a run of real maths is kept, to be taken up again.
 
     Raises:
         InputError: the scenario cannot be built.
         CohortError: `engine` is `cohort` and the method cannot run as one.
     """
-    result = run(job_of(scenario, record), engine, progress)
+    result = run(job_of(scenario, record), engine, progress, checkpoint=checkpoint)
     result.summary["variant"] = scenario.variant
     return result
 

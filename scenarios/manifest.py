@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from simulator.errors import InputError
 from simulator.result import Result
 
 
@@ -42,6 +43,19 @@ def scenario_hash(document: Mapping[str, Any]) -> str:
     """Hash of a resolved scenario (of anything that JSON can hold), independent of the order of keys."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return content_hash(text.encode())
+
+
+def file_hash(path: Path) -> str:
+    """Hash of a file's content, however large.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError("a file that can be read", str(error), file=str(path)) from error
 
 
 def content_hash(content: bytes) -> str:

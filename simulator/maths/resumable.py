@@ -185,6 +185,7 @@ class Checkpoint:
         content = io.BytesIO()
         arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
         np.savez(content, **arrays)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_name(self.path.name + ".new")
         beside.write_bytes(content.getvalue())
         os.replace(beside, self.path)
