@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from simulator.maths.resumable import Checkpoint
 
 #: More runs than this get their reports on request: the report of each would take more room than its tables.
-MAX_REPORTS = 16
+MAX_REPORTS = 4
 
 EngineKind = Literal["auto", "cohort", "process"]
 Record = Literal["summary", "steps", "all"]
