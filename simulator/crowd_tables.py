@@ -31,9 +31,12 @@ def _room(t: Tables, link: Any, a: int, mine: float, state: int) -> Any:  # floa
             e = entry.next
             other = t.activities[entry.activity]
             limit = other.rate * entry.weight / entry.edges
-            if other.pauses == 1 and state == BUSY:
+            in_step = other.pauses > 1 and other.pauses == t.activities[a].pauses
+            if in_step or (other.pauses > 0 and state == BUSY):
                 limit = np.inf
-            if entry.activity == a or (other.pauses == 1 and state == AWAY):
+            elif other.pauses > 0 and state == AWAY:
+                continue
+            if entry.activity == a:
                 continue
             if limit < level:
                 taken += entry.edges * limit

@@ -114,15 +114,15 @@ class FairShare:
         found = self._steered.crowd(self._arrays, number, links, rates)
         return Crowd(links[:found], *rates[:, :found])
 
-    def note_pauses(self, number: int) -> None:
-        """An activity is there part of the time only, where others ask for their crowd."""
-        self._tables.activities["pauses"][number] = 1
+    def note_pauses(self, number: int, team: int) -> None:
+        """An activity is there part of the time only, where others than its team ask for their crowd."""
+        self._tables.activities["pauses"][number] = max(team, 0) + 1
 
     def set_course(self, number: int, course: Course) -> None:
         """An activity has another largest rate, and other weights on the links of its latest crowd."""
         links, weights, _ = self._links[number]
-        self._links[number] = links, weights, course.rate
-        bound = bound_of(links, weights, course.rate, self._capacity)
+        self._links[number] = links, weights, course.most
+        bound = bound_of(links, weights, course.most, self._capacity)
         self._steered.set_course(self._arrays, number, bound, course.weights)
 
     def set_remaining(self, number: int, size: float, now: float) -> None:

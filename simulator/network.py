@@ -90,6 +90,7 @@ class Network:
         self._solving = False
         self._wake = self._look = math.inf
         self._steered = Steered()
+        self._teams = 0
 
     def start(self, activity: Activity, at: float | None = None, account: Account | None = None) -> Transfer:
         """Begin an activity at `at` (default: now); it uses bandwidth from then on.
@@ -137,6 +138,11 @@ class Network:
         """A place to count the bytes of some transfers apart."""
         self._accounts.append(Account(self.fabric.links))
         return self._accounts[-1]
+
+    def new_team(self) -> int:
+        """A number for activities that pause at the same times, see `steering`."""
+        self._teams += 1
+        return self._teams
 
     def set_bandwidth(self, link: int, bandwidth: float) -> None:
         """A link has another bandwidth (bytes/s) from now on."""

@@ -33,7 +33,7 @@ ACTIVITY = np.dtype(
         ("since", "f8"),  # when its rate last changed
         ("begin", "f8"),
         ("top", "f8"),  # its highest rate so far
-        ("pauses", "i8"),  # 1: is there part of the time (`steering`)
+        ("pauses", "i8"),  # above 0: is there part of the time; above 1: in step with its team (`steering`)
     ]
 )
 ENTRY = np.dtype(  # an activity on a shared link, in a list of each

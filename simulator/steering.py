@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class Crowd(NamedTuple):
     """The links that an activity shares, and the rate (bytes/s) each of its members could have there.
 
-    Activities that are steered and `pause` between messages are there part of the time.
+    Activities that are steered and `pause` between messages are there part of the time, those of the own team
+    whenever it is there itself.
 
     Attributes:
         links: ids, shape (k,).
@@ -41,7 +42,8 @@ class Course(NamedTuple):
     """How an activity goes on from here.
 
     Attributes:
-        rate: its largest, bytes/s per unit of weight.
+        rate: what it means to have, bytes/s per unit of weight.
+        most: the most it can make use of, bytes/s per unit of weight.
         weights: load per unit of rate on each of the crowd's links, shape (k,).
         left: seconds to its end if the crowd stays as it is.
         look: seconds after which to ask again; inf: not needed.
@@ -49,6 +51,7 @@ class Course(NamedTuple):
     """
 
     rate: float
+    most: float
     weights: FloatArray
     left: float
     look: float
@@ -56,9 +59,15 @@ class Course(NamedTuple):
 
 
 class Steering(Protocol):
-    """Sets the course of one activity under way."""
+    """Sets the course of one activity under way.
+
+    Attributes:
+        pauses: whether it is idle between its messages.
+        team: above 0, a number common to those that pause at the same times.
+    """
 
     pauses: bool
+    team: int
 
     def steer(self, now: float, crowd: Crowd, moved: float) -> Course:
         """The course from `now` on; `moved`: bytes per unit of weight since the last, if it had a crowd."""
@@ -100,7 +109,7 @@ class Steered:
         """New courses for those whose crowds have changed, new rates; -> when to look again, s."""
         for number, helm in self._helms.items():
             if helm.crowd is None and helm.steering.pauses:
-                shares.note_pauses(number)
+                shares.note_pauses(number, helm.steering.team)
         courses = [
             (number, helm, self._ask(number, helm, shares, now)) for number, helm in self._helms.items()
         ]

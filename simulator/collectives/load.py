@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,7 +37,8 @@ class Load:
         links: ids of the links used, ascending, shape (k,).
         weights: edges over each, shape (k,).
         latency: seconds of each edge, shape (edges,).
-        pace: seconds per byte of each edge when its stage is alone, shape (edges,).
+        pace: seconds per byte of each edge when the part (where nothing is shared: its stage) is alone, shape
+            (edges,).
         overhead: host seconds before each message.
         slowest: seconds per byte that a network without sharing needs; 0 where links are shared.
         paths: links of each edge, padded with -1, shape (edges, hops).
@@ -104,44 +105,52 @@ def lay(network: Network, nodes: IntArray, steps: Sequence[Step]) -> list[Load]:
     dst = nodes[np.concatenate([s.part.dst for s in steps])]
     paths = fabric.router.paths(src, dst)
     latency = fabric.path_latency(paths)
-    stage = np.repeat([s.stage for s in steps], [len(s.part.src) for s in steps])
-    pace = _pace(network.bandwidth, paths, stage)
     loads, begin = [], 0
     for step in steps:
         edges = slice(begin, begin + len(step.part.src))
         begin = edges.stop
-        loads.append(_load(network, step.part, paths[edges], latency[edges], pace[edges]))
+        loads.append(_load(network, step.part, paths[edges], latency[edges]))
+    if network.fidelity == "closed_form":
+        stage = np.repeat([s.stage for s in steps], [len(s.part.src) for s in steps])
+        loads = _unshared(loads, _stage_pace(network.bandwidth, paths, stage))
     return loads
 
 
-def _pace(bandwidth: FloatArray, paths: IntArray, stage: IntArray) -> FloatArray:
+def _stage_pace(bandwidth: FloatArray, paths: IntArray, stage: IntArray) -> FloatArray:
     """Seconds per byte of each edge if all edges of its stage share each link equally, shape (edges,)."""
     pace = np.zeros(len(paths))
     for each in np.unique(stage):
         rows = stage == each
-        used = paths[rows]
-        count = np.bincount(used[used >= 0], minlength=len(bandwidth))
-        per_link = np.append(count / bandwidth, 0.0)  # the pad -1 reads the last
-        pace[rows] = per_link[used].max(axis=1, initial=0.0)
+        pace[rows] = _pace(bandwidth, paths[rows])[2]
     return pace
 
 
-def _load(network: Network, part: Part, paths: IntArray, latency: FloatArray, pace: FloatArray) -> Load:
-    used = paths[paths >= 0]
-    if 8 * len(used) < network.fabric.links:
-        links, count = np.unique(used, return_counts=True)
+def _unshared(loads: list[Load], pace: FloatArray) -> list[Load]:
+    """Loads at the pace of their stages, which they keep by themselves: nothing is shared."""
+    parts = np.split(pace, np.cumsum([len(load.pace) for load in loads])[:-1])
+    return [
+        replace(load, pace=part, slowest=float(part.max())) for load, part in zip(loads, parts, strict=True)
+    ]
+
+
+def _pace(bandwidth: FloatArray, paths: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Links used, edges over each, seconds per byte of each edge if all share each link equally."""
+    used = paths >= 0
+    on = paths[used]
+    each = np.zeros(paths.shape)
+    if 8 * len(on) < len(bandwidth):
+        links, place, count = np.unique(on, return_inverse=True, return_counts=True)
+        each[used] = (count / bandwidth[links])[place]
     else:
-        counts = np.bincount(used, minlength=network.fabric.links)
+        counts = np.bincount(on, minlength=len(bandwidth))
         links = np.flatnonzero(counts)
         count = counts[links]
-    return Load(
-        part,
-        links,
-        count.astype(np.float64),
-        latency,
-        pace,
-        network.message_overhead,
-        float(pace.max()) if network.fidelity == "closed_form" else 0.0,
-        float(latency.max()),
-        paths,
-    )
+        each = np.append(counts / bandwidth, 0.0)[paths]  # the pad -1 reads the last
+    pace: FloatArray = each.max(axis=1, initial=0.0)
+    return links, count, pace
+
+
+def _load(network: Network, part: Part, paths: IntArray, latency: FloatArray) -> Load:
+    links, count, pace = _pace(network.bandwidth, paths)
+    overhead, longest = network.message_overhead, float(latency.max())
+    return Load(part, links, count.astype(np.float64), latency, pace, overhead, 0.0, longest, paths)

@@ -37,15 +37,15 @@ MOST_PACED = 100_000  # still larger ones (all-to-alls of many) at their share, 
 RESTS = 16  # a bundle of one rate looks at its crowd after this part of the time left
 LOOKS = 4  # a course that will change by itself is set anew after this part of the time left
 _MOST = 1e30  # bytes/s of an edge inside a node
-_EVEN = 1 - 1e-9
+_EVEN, _DONE = 1 - 1e-9, 1e-9
 
 
-def progress(load: Load, chunk: float, send_ends: str, begin: float) -> Progress | None:
+def progress(load: Load, chunk: float, send_ends: str, begin: float, team: int = 0) -> Progress | None:
     """The progress of a bundle, None for what has one edge, no bytes, or no edges that differ."""
     edges = len(load.part.src)
     if chunk <= 0.0 or not 1 < edges <= MOST_PACED or (load.part.rounds > 1 and not load.part.relay):
         return None
-    return Progress(load, chunk, send_ends, begin)
+    return Progress(load, chunk, send_ends, begin, team)
 
 
 class Progress:
@@ -56,14 +56,16 @@ class Progress:
         chunk: bytes of a round.
         send_ends: `left` or `arrived`.
         begin: when it began, s.
+        team: a number that rings which turn in step have in common.
     """
 
-    def __init__(self, load: Load, chunk: float, send_ends: str, begin: float) -> None:
+    def __init__(self, load: Load, chunk: float, send_ends: str, begin: float, team: int = 0) -> None:
         self._load = load
         self._chunk = chunk
         self._send_ends = send_ends
         self._total = chunk * load.part.rounds
         self.pauses = load.part.rounds > 1
+        self.team = team
         self._one_rate = len(load.pace) > MOST_EDGES
         self._alone = 1.0 / np.maximum(load.pace, 1.0 / _MOST)
         self._moved = np.zeros(len(self._alone))  # bytes, each edge
@@ -76,7 +78,8 @@ class Progress:
         if self._load_of is None:
             self._moved = self.moved_after(now - self._since)
         else:
-            self._moved = np.minimum(self._moved + self._load_of * moved, self._total)
+            loaded = np.minimum(self._load_of * moved, self._alone * (now - self._since))
+            self._moved = np.minimum(self._moved + loaded, self._total)
         self._since = now
         places = np.searchsorted(self._load.links, crowd.links)
         speed = self._speed = self._speeds(self._rates(crowd, places))
@@ -86,15 +89,25 @@ class Progress:
         real = speed if look == math.inf else (self.moved_after(look) - self._moved) / look
         self._load_of = real / rate if len(places) else None
         rest = max(left, self._total / rate / 4) / RESTS if self._one_rate else 0.0
-        return Course(rate, self._weights(real / rate, places), left, look if look < left else math.inf, rest)
+        look = look if look < left else math.inf
+        return Course(rate, self._most(rate, left), self._weights(real / rate, places), left, look, rest)
+
+    def _most(self, rate: float, left: float) -> float:
+        """What the bundle could use if others left it more: no more than it means to have if it pauses."""
+        if self.pauses or left <= 0.0:
+            return rate
+        return rate * left / float(((self._total - self._moved) / self._alone).max())
 
     def _look(self, left: float, rate: float, crowded: bool) -> float:
         """Seconds after which the edges' speeds will have changed; inf if they need not be known."""
         even = rate >= self._speed.max() * _EVEN and self._moved.min() >= self._moved.max() * _EVEN
         if even or left <= 0.0 or not crowded:
             return math.inf
-        shortest = self._chunk / rate / (1 if self.pauses else 2 * LOOKS)
-        return min(left, max(left / LOOKS, shortest))
+        if self.pauses:
+            return min(left, max(left / LOOKS, self._chunk / rate))
+        to_go = (self._total - self._moved) / self._speed
+        next_done = float(to_go[to_go > left * _DONE].min())
+        return min(left, max(next_done, left / LOOKS**2))
 
     def moved_after(self, seconds: float) -> FloatArray:
         """Bytes each edge will have moved, if its speed and those before it stay, shape (edges,)."""

@@ -31,6 +31,7 @@ class Running:
         self._nbytes = nbytes
         self._ended = ended
         self._waits = laid.waits.copy()
+        self._teams: dict[int, int] = {}
         self._ready = [-math.inf] * len(laid.steps)
 
     def begin(self, at: float) -> None:
@@ -60,11 +61,19 @@ class Running:
             first = load.overhead if load.part.rounds == 1 else 0.0  # else in the cap
             activity = Activity(load.links, load.weights, size, cap, total, self._laid.name)
             if network.fidelity == "bundles":
-                activity.steering = progress(load, chunk, network.send_ends, at + first)
+                activity.steering = progress(load, chunk, network.send_ends, at + first, self._team(step))
             event = network.start(activity, at + first)
             after = load.after(chunk, network.send_ends)
         assert event.callbacks is not None
         event.callbacks.append(partial(self._left, step, after))
+
+    def _team(self, step: int) -> int:
+        """Rings of one stage of a call turn in step."""
+        stage = self._laid.steps[step].stage
+        team = self._teams.get(stage)
+        if team is None:
+            team = self._teams[stage] = self._network.new_team()
+        return team
 
     def _left(self, step: int, after: float, event: Event) -> None:
         left = float(event.value)  # type: ignore[arg-type]
