@@ -62,9 +62,9 @@ def completed(scenario: Scenario, node: Node) -> Scenario:
     """One scenario complete, as `resolve` makes them; `node` is what it was read from.
 
     Raises:
-        InputErrors: everything that cannot be, or cannot be run.
+        InputErrors: everything that cannot be.
     """
-    if wrong := [*_Case(scenario, node).wrong(), *_not_executed(scenario, node)]:
+    if wrong := _Case(scenario, node).wrong():
         raise InputErrors(wrong)
     return _looked_at(pruned(scenario))
 
@@ -87,11 +87,12 @@ def unsupported(study: Study) -> list[InputError]:
         if study.document.get(key) is not None
     ]
     for scenario in study.scenarios:
-        found += _not_executed(scenario, study.nodes[scenario.variant])
+        found += not_executed(scenario, study.nodes[scenario.variant])
     return list({str(one): one for one in found}.values())
 
 
-def _not_executed(scenario: Scenario, node: Node) -> Iterator[InputError]:
+def not_executed(scenario: Scenario, node: Node) -> Iterator[InputError]:
+    """The keys of a scenario that `run` cannot execute."""
     if scenario.layout is not None:
         yield _refused(node, ("layout",), "steps of large models are not part of this release")
     if isinstance(scenario.training and scenario.training.strategy, LaterMethod):

@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter, validators
 
-from simulator.errors import CohortError, InputError, PacelineError, StuckError, VerbError
+from scenarios.cli_topology import app as topology
+from simulator.errors import CohortError, InputError, InputErrors, PacelineError, StuckError, VerbError
 
 app = App(
     name="paceline",
@@ -26,6 +27,8 @@ app = App(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
 )
+
+app.command(topology)
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 Sets = Annotated[list[str] | None, Parameter(name="--set", negative="")]
@@ -214,11 +217,11 @@ def check(
     from scenarios.loading import load
     from scenarios.notes import notes
     from scenarios.resolved import as_yaml, document
-    from scenarios.sweeps.plan import planned
+    from scenarios.sweeps.plan import wrong_points
 
     study = resolve(load(file, set_ or (), seed=seed, allow_code=allow_code))
-    if study.beside.sweep is not None:
-        planned(study)
+    if study.beside.sweep is not None and (wrong := wrong_points(study, study.beside.sweep)):
+        raise InputErrors(wrong)
     said = notes(study)
     if as_json:
         documents = [document(scenario) for scenario in study.scenarios]

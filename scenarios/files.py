@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from simulator.errors import InputError
 
@@ -58,21 +57,6 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError("a JSON object", type(value).__name__, file=str(path))
     return value
-
-
-def as_yaml(document: Mapping[str, Any]) -> str:
-    """A document as YAML text that loads as the same document."""
-    from io import StringIO
-
-    from ruamel.yaml import YAML
-
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = cast("Any", None)  # small mappings in one line
-    yaml.sort_base_mapping_type_on_output = cast("Any", False)
-    yaml.width = 110
-    out = StringIO()
-    yaml.dump(dict(document), out)
-    return out.getvalue()
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

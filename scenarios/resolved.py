@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from io import StringIO
-from typing import Any, cast
+from typing import Any
 
+from scenarios import yaml_text
 from scenarios.manifest import scenario_hash
 from scenarios.schema import Scenario
 
@@ -34,12 +34,4 @@ def hash_of(scenario: Scenario) -> str:
 
 def as_yaml(scenario: Scenario) -> str:
     """The document as YAML text."""
-    from ruamel.yaml import YAML
-
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = cast("Any", None)  # small mappings in one line
-    yaml.sort_base_mapping_type_on_output = cast("Any", False)
-    yaml.width = 110
-    text = StringIO()
-    yaml.dump(document(scenario), text)
-    return text.getvalue()
+    return yaml_text.as_yaml(document(scenario))

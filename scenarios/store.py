@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from scenarios import tables
-from scenarios.files import as_yaml, read_json, read_yaml, write_json, write_text
+from scenarios.files import read_json, read_yaml, write_json, write_text
 from scenarios.manifest import manifest_of, scenario_hash, source_hash, version
+from scenarios.yaml_text import as_yaml
 from simulator.errors import InputError
 from simulator.result import COLUMNS, Columns, Result
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scenarios.compare import pick
-from scenarios.files import as_yaml
 from scenarios.report.gather import Findings, Group
 from scenarios.report.page import paragraph, section, table, text
 from scenarios.store import Run
 from scenarios.words import listed, plural, seconds
+from scenarios.yaml_text import as_yaml
 
 #: Runs listed one by one.
 MAX_RUNS = 200

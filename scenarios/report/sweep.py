@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scenarios.files import as_yaml, write_text
+from scenarios.files import write_text
 from scenarios.report.figure import Figure
 from scenarios.report.page import page, paragraph, place, section, table, text
 from scenarios.report.sweep_charts import charts
@@ -20,6 +20,7 @@ from scenarios.sweeps.points import as_text, short_keys
 from scenarios.sweeps.settings import Setting, ranked, said, title
 from scenarios.sweeps.terminal import remark
 from scenarios.words import listed, plural
+from scenarios.yaml_text import as_yaml
 
 #: Rows of the tables of the best, of all settings, and of failures.
 BEST, MOST_SETTINGS, MOST_FAILURES = 10, 500, 50

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from scenarios.check import completed, resolve
+from scenarios.check import completed, not_executed, resolve
 from scenarios.loading import load, variant_with
 from scenarios.manifest import content_hash
 from scenarios.prune import unused
@@ -147,7 +147,7 @@ def wrong_points(study: Study, sweep: Sweep) -> tuple[InputError, ...]:
     """What is wrong with the points of a sweep."""
     variants = sweep.variants or tuple(scenario.variant for scenario in study.scenarios)
     try:
-        _resolved(study, sweep, variants, list(points(study, sweep)), lambda done, total: None)
+        _resolved(study, sweep, variants, list(points(study, sweep)), lambda done, total: None, to_run=False)
     except InputErrors as errors:
         return errors.errors
     return ()
@@ -189,7 +189,13 @@ class _Tried:
 
 
 def _resolved(
-    study: Study, sweep: Sweep, variants: Sequence[str], all_points: Sequence[Point], tell: Tell
+    study: Study,
+    sweep: Sweep,
+    variants: Sequence[str],
+    all_points: Sequence[Point],
+    tell: Tell,
+    *,
+    to_run: bool = True,
 ) -> list[_Tried]:
     total = len(variants) * len(all_points)
     found: list[_Tried] = []
@@ -198,7 +204,7 @@ def _resolved(
         for variant in variants:
             for point in all_points:
                 node = variant_with(study, variant, point.overrides)
-                tried, scenario = _tried(study, variant, point, node)
+                tried, scenario = _tried(study, variant, point, node, to_run)
                 found.append(tried)
                 tell(len(found), total)
                 if scenario is not None:
@@ -221,12 +227,16 @@ def _pairs(point: Point) -> set[tuple[str, str]]:
     return {(key, as_text(value)) for key, value in point.values.items()}
 
 
-def _tried(study: Study, variant: str, point: Point, node: Node) -> tuple[_Tried, Scenario | None]:
+def _tried(
+    study: Study, variant: str, point: Point, node: Node, to_run: bool
+) -> tuple[_Tried, Scenario | None]:
     """A point resolved, or what is wrong with it; and the scenario with all that is given."""
     try:
         scenario = validate(Scenario, node, {"allow_code": study.allow_code})
         scenario = scenario.model_copy(update={"name": study.name, "seed": 0})
         text = json.dumps(document(completed(scenario, node)), separators=(",", ":"))
+        if to_run and (refused := list(not_executed(scenario, node))):
+            raise InputErrors(refused)
         return _Tried(variant, point, text), scenario
     except InputErrors as errors:
         return _Tried(variant, point, wrong=errors.errors), None
