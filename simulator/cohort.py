@@ -9,12 +9,12 @@ value has a worker axis, (n, d), or none, (d,), while all workers are equal.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from simulator.clock import OBSERVE
+from simulator.ahead import Ahead
+from simulator.cohort_models import CohortModels
 from simulator.collectives import Call
 from simulator.errors import CohortError, VerbError
 from simulator.fabric import FloatArray, IntArray
@@ -24,6 +24,7 @@ from simulator.meetings import Meeting, Part, Want
 from simulator.outer_models import OuterModels
 from simulator.process import Proc, Step, complain_of_dropped, verb
 from simulator.recorder import COMMUNICATION, COMPUTE, INPUT, WAITING
+from simulator.stretches import Beside, Stretches, hide, lay_under, lines_of, under_way
 from simulator.values import Vector
 
 if TYPE_CHECKING:
@@ -31,31 +32,6 @@ if TYPE_CHECKING:
     from simulator.optimizers import Optimizer, State
 
 T = TypeVar("T")
-FOREVER = float("inf")
-
-
-class _Stretches(NamedTuple):
-    """A collective beside the cohort's own line: when each worker's communication began and ended."""
-
-    name: int
-    began: FloatArray
-    end: FloatArray
-    size: FloatArray
-
-
-@dataclass(slots=True)
-class _Beside(Line):
-    """A timeline beside the cohort's own.
-
-    Attributes:
-        at: where each worker's clock stood when it began, seconds, shape (n,).
-        here: up to where each worker's process had come then: a gradient in buckets lies ahead of it.
-        done: what has ended on it.
-    """
-
-    at: FloatArray = field(default_factory=lambda: np.zeros(0))
-    here: FloatArray = field(default_factory=lambda: np.zeros(0))
-    done: list[_Stretches] = field(default_factory=list)
 
 
 class Cohort(LoneVerbs):
@@ -77,8 +53,7 @@ class Cohort(LoneVerbs):
         self._beside: list[Handle[Any]] = []
         self._joining: Sequence[Handle[Any]] = ()
         self._latest: Call | None = None
-        self._waits = 0
-        self._ends_at = FOREVER
+        self._ahead = Ahead(engine)
         self._rounds = 0
         self._rounds_ending: list[FloatArray] = []
         self._engine = engine
@@ -90,10 +65,9 @@ class Cohort(LoneVerbs):
         self._spent = np.zeros((8, self.size))
         self._sent = np.zeros(self.size)
         self._wasted: IntArray | None = None
-        self._models: list[tuple[FloatArray, Vector]] = [(self.t, engine.maths.initial())]
+        self._models = CohortModels(engine)
         self.outers = OuterModels()
         self._reported = self._stepped = False
-        self._ends: list[FloatArray] = []
         totals = [cost.total for cost in engine.job.costs]
         self._totals: FloatArray = np.array(totals)
         self._buckets: dict[float, tuple[FloatArray, tuple[float, ...]]] = {}
@@ -127,8 +101,7 @@ class Cohort(LoneVerbs):
             "bubble": spent[3], "bytes_sent": self._sent, "staleness": np.full(self.size, np.nan),
         }  # fmt: skip
         engine.recorder.steps(self.step, columns, engine.batch, self._wasted)
-        if engine.job.stop.samples is not None:
-            self._ends.append(self.t)
+        self._ahead.step_ends(self.t)
         self._step_start, self._wasted = self.t, None
         self._spent, self._sent = np.zeros((8, self.size)), np.zeros(self.size)
 
@@ -165,24 +138,11 @@ class Cohort(LoneVerbs):
         self._reported = True
         if outer is not None:
             self.outers.report(float(self.t[0]), outer, self._engine.clock.now)
-        if self.t.max() <= self._engine.next_observation:
-            self._models.clear()
-        while len(self._models) > 1 and self._models[1][0].max() <= self._engine.clock.now:
-            self._models.pop(0)  # nobody asks for an earlier time
-        self._models.append((self.t, x))
+        self._models.report(self.t, x)
 
     def models_at(self, time: float) -> Vector:
         """The models reported last at or before `time`, shape (n, d), or (d,) while all are equal."""
-        newest = np.full(self.size, -1)
-        for index, (when, _) in enumerate(self._models):
-            newest[when <= time] = index
-        used = np.unique(newest).tolist()
-        self._models = self._models[used[0] :]
-        newest -= used[0]
-        if len(used) == 1:
-            return self._models[0][1]
-        maths = self._engine.maths
-        return maths.stack([maths.row(self._models[i][1], w) for w, i in enumerate(newest.tolist())])
+        return self._models.at(time)
 
     # verbs
 
@@ -192,7 +152,7 @@ class Cohort(LoneVerbs):
         only_on_main(line, self.who, "gradient")
         self._load()
         value = self._compute_gradient(x, self._totals)
-        yield from self._let_others_see()
+        yield from self._looked_at()
         return value
 
     @verb
@@ -240,7 +200,7 @@ class Cohort(LoneVerbs):
         """Compute that is not a gradient."""
         only_on_main(line, self.who, "charge")
         self.spend(seconds, name)
-        yield from self._let_others_see()
+        yield from self._looked_at()
 
     @verb
     def all_mean(
@@ -284,7 +244,7 @@ class Cohort(LoneVerbs):
 
     def _arrivals(self, line: Line, x: Vector | Part) -> FloatArray:
         """When the workers come to a collective, if nothing else keeps them."""
-        if not isinstance(line, _Beside):
+        if not isinstance(line, Beside):
             return np.maximum(self.t, x.ready) if isinstance(x, Part) else self.t
         return np.maximum(line.here, x.ready) if isinstance(x, Part) else line.at
 
@@ -306,16 +266,15 @@ class Cohort(LoneVerbs):
         Raises:
             CohortError: evaluations, or samples to stop at, may have been missed.
         """
-        engine = self._engine
-        if self.t.min() < engine.clock.now and (engine.observer or engine.job.stop.samples is not None):
+        if self.t.min() < self._engine.clock.now and self._ahead.is_watched():
             raise CohortError("all_mean", "workers leave it at different times, and are looked at in between")
 
     def _left(self, line: Line, call: Call, arrivals: FloatArray) -> None:
         """All have been through a collective."""
         name = self._engine.recorder.name("all_reduce")
         began = np.maximum(call.began, arrivals)
-        done = _Stretches(name, began, call.left.copy(), np.asarray(call.bytes_sent))
-        if isinstance(line, _Beside):
+        done = Stretches(name, began, call.left.copy(), np.asarray(call.bytes_sent))
+        if isinstance(line, Beside):
             line.done.append(done)
         else:
             self._communicated(done)
@@ -324,7 +283,7 @@ class Cohort(LoneVerbs):
 
     def start(self, step: Step[T]) -> Handle[T]:
         """Let an all_mean run beside what follows; `join` waits for it."""
-        line = _Beside(0.0, main=False, at=self.t, here=self._here)
+        line = Beside(0.0, main=False, at=self.t, here=self._here)
         handle: Handle[T] = Handle(self._engine.clock.process(begun(step.begin(line))), line, step.name)
         self._beside.append(handle)
         return handle
@@ -342,71 +301,26 @@ class Cohort(LoneVerbs):
                 yield from self._until(handle.process, line)
             values.append(handle.process.value)
         self._joining = ()
-        stretches = [done for handle in handles for done in _beside(handle).done]
-        self._here = self.t = self._lay_under(stretches)
+        stretches = [done for beside in lines_of(handles) for done in beside.done]
+        self._here = self.t = lay_under(self.t, stretches, self._record, self._engine.names.wait)
         self._be_in_time()
         if stretches:
             self._round_ends()
         return values
 
-    # the cohort runs ahead of the clock, but not of an evaluation, nor of the end
-
-    def _let_others_see(self) -> Proc[None]:
-        """Computing has come to `t`: wait until the clock has been where the engine must look."""
-        engine, ahead = self._engine, float(self.t.min())
+    def _looked_at(self) -> Proc[None]:
         self._here = self.t
-        self._end_by_samples(ahead)
-        while (time := self._next_look()) < min(ahead, engine.time_limit):
-            yield engine.clock.at(time, priority=OBSERVE + 2)
+        yield from self._ahead.looked_at(self.t)
+
+    def _until(self, event: Any, line: Line) -> Proc[None]:
+        if line.main:
+            yield from self._ahead.until(event)
+        else:
+            yield event
 
     def finish(self) -> Proc[None]:
         """All steps have been taken: wait until the clock has been at the end of the last."""
-        self._end_by_samples(FOREVER)
-        end = float(self.t.max())
-        if end > self._engine.clock.now:
-            yield self._engine.clock.at(end)
-
-    def _next_look(self) -> float:
-        observer = self._engine.observer
-        return min(self._ends_at, observer.next_time if observer else FOREVER)
-
-    def _end_by_samples(self, before: float) -> None:
-        """With `stop: samples`: put the stop on the clock, once the step end that reaches it is certain.
-
-        Args:
-            before: seconds; no step not ended yet will end earlier.
-        """
-        end = self._samples_end()
-        if end <= before:
-            self._ends_at = end
-            self._engine.clock.call_at(end, self._engine.stop, OBSERVE + 1)
-
-    def _samples_end(self) -> float:
-        """When the step ends known so far reach `stop: samples`; inf if they do not, or that is settled."""
-        samples = self._engine.job.stop.samples
-        if samples is None or self._ends_at < FOREVER:
-            return FOREVER
-        needed = int(-(-samples // self._engine.batch))
-        if len(self._ends) * self.size < needed:
-            return FOREVER
-        return float(np.partition(np.concatenate(self._ends), needed - 1)[needed - 1])
-
-    def _until(self, event: Any, line: Line) -> Proc[None]:
-        """Wait. On the cohort's own line no step ends meanwhile: the ends known may be all that count."""
-        if not line.main:
-            yield event
-            return
-        self._waits += 1
-        this, end = self._waits, self._samples_end()
-
-        def stop_if_still_waiting() -> None:
-            if self._waits == this:
-                self._engine.stop()
-
-        if end < FOREVER:
-            self._engine.clock.call_at(end, stop_if_still_waiting, OBSERVE + 1)
-        yield event
-        self._waits += 1
+        yield from self._ahead.all_over(self.t)
 
     def concat(self, parts: Sequence[Vector]) -> Vector:
         """One value of consecutive parts."""
@@ -424,30 +338,12 @@ class Cohort(LoneVerbs):
         ended = self._rounds + sum((end <= now).astype(int) for end in self._rounds_ending)
         return int(np.min(ended)) if np.max(ended) else None
 
-    # accounts: as in `line.lay_under` and `Worker.communicated`, for all workers at once
+    # accounts
 
-    def _communicated(self, what: _Stretches) -> None:
+    def _communicated(self, what: Stretches) -> None:
         self._record(WAITING, self.t, what.began, self._engine.names.wait)
         self._record(COMMUNICATION, what.began, what.end, what.name, what.size)
         self._here = self.t = np.maximum(self.t, what.end)
-
-    def _lay_under(self, stretches: Sequence[_Stretches]) -> FloatArray:
-        cursor = t = self.t
-        self._hide(stretches)
-        for name, began, end, size in stretches:
-            late = end > cursor
-            start = np.maximum(began, cursor)
-            self._record(WAITING, cursor, np.where(late, start, cursor), self._engine.names.wait)
-            exposed = np.where(began < t, 0.0, size)
-            self._record(COMMUNICATION, start, np.where(late, end, start), name, exposed)
-            cursor = np.maximum(cursor, end)
-        return cursor
-
-    def _hide(self, stretches: Sequence[_Stretches]) -> None:
-        for name, began, end, size in stretches:
-            early = began < self.t
-            hidden_end = np.where(early, np.minimum(end, self.t), began)
-            self._record(COMMUNICATION, began, hidden_end, name, np.where(early, size, 0.0), hidden=True)
 
     def _record(
         self,
@@ -475,23 +371,14 @@ class Cohort(LoneVerbs):
         waits = self._joining[-1].line.blocked if self._joining else self._line.blocked
         if isinstance(waits, Meeting) and (waits.call.left <= self._engine.clock.now).any():
             raise CohortError("all_mean", "the run ends when some workers have left it and others have not")
+        name, wait = self._engine.recorder.name("all_reduce"), self._engine.names.wait
         with np.errstate(invalid="ignore"):  # from never to never
-            self._hide([s for handle in self._beside for s in self._so_far(_beside(handle))])
+            hide(self.t, [s for beside in lines_of(self._beside) for s in beside.so_far(name)], self._record)
             if self._joining:
-                self._lay_under([s for handle in self._joining for s in self._so_far(_beside(handle))])
+                stretches = [s for beside in lines_of(self._joining) for s in beside.so_far(name)]
+                lay_under(self.t, stretches, self._record, wait)
             elif self._line.blocked is not None:
-                self._lay_under([self._open_stretches(self._line.blocked)])
-
-    def _so_far(self, line: _Beside) -> list[_Stretches]:
-        return line.done if line.blocked is None else [*line.done, self._open_stretches(line.blocked)]
-
-    def _open_stretches(self, meeting: Any) -> _Stretches:
-        """A collective under way: some may have left it, others not even come."""
-        call = meeting.call
-        began = np.where(np.isnan(call.began), FOREVER, np.maximum(call.began, call.arrivals))
-        end = np.where(np.isnan(call.left), FOREVER, call.left)
-        name = self._engine.recorder.name("all_reduce")
-        return _Stretches(name, began, end, np.where(end < FOREVER, call.bytes_sent, 0.0))
+                lay_under(self.t, [under_way(self._line.blocked, name)], self._record, wait)
 
     def use_steps(self) -> None:
         """At the end of its process: a method that never took a step has forgotten `for t in w.steps()`.
@@ -510,8 +397,3 @@ class Cohort(LoneVerbs):
         return f"the cohort (step {self.step}) waits in " + (
             self._line.blocked.waits_for(0) if self._line.blocked else "no verb"
         )
-
-
-def _beside(handle: Handle[Any]) -> _Beside:
-    assert isinstance(handle.line, _Beside)
-    return handle.line
