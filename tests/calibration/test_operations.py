@@ -100,7 +100,7 @@ def test_the_acoustic_model_is_the_published_size() -> None:
 
 
 def test_retinanets_parts_are_published() -> None:
-    """Torchvision's RetinaNet on ResNet-50 (91 classes) is arranged alike; the backbone is published alone."""
+    """Torchvision's RetinaNet on ResNet-50, of 91 classes, is arranged alike; so is ResNeXt-50."""
     with torch.device("meta"):
         published = RetinaNet(91, 64, 1)
         backbone = resnext50()
