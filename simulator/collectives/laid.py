@@ -80,7 +80,8 @@ class LaidPlan:
         self.ends.append((sorted(src), sorted(dst)))
         for m in (*src, *dst):
             self.owed[m] += 1
-        for m in (src | dst) - self._known(step.arrived + step.left):
+        waited = (src | dst) if step.members is None else set(step.members)
+        for m in waited - self._known(step.arrived + step.left):
             self.gates[m].append(i)
             self.waits[i] += 1
 

@@ -1,9 +1,9 @@
 """A plan message by message, for the fidelity `flows`.
 
 Within a part each member goes its own way: its send of round r + 1 waits for its own send of round r to
-have ended and for what it received in round r. Between parts both ends meet: the first
-message from i to j waits for the messages of both of the part before, since j posts its receive then (a
-large send is a rendezvous).
+have ended and for what it received in round r. Between parts both ends meet: the first message from i to j
+waits for the messages of both of the part before, since j posts its receive then (a large send is a
+rendezvous). A ring begins when the last of its members is ready.
 """
 
 from __future__ import annotations
@@ -48,15 +48,17 @@ class _Unrolled:
                 left |= further[1]
         return arrived, left
 
-    def meet(self, i: int, src: int, dst: int) -> tuple[set[int], set[int]]:
-        """A first message of step i waits for its sender and for its receiver."""
-        one, other = self.before(i, src), self.before(i, dst)
-        return one[0] | other[0], one[1] | other[1]
+    def meet(self, i: int, members: tuple[int, ...]) -> tuple[set[int], set[int]]:
+        """A first message of step i waits for what these members do before."""
+        waits = [self.before(i, m) for m in members]
+        return set().union(*(w[0] for w in waits)), set().union(*(w[1] for w in waits))
 
     def unroll(self, i: int) -> None:
         """Add the messages of step i, round by round."""
         step = self.plan.steps[i]
         edges = list(zip(step.part.src.tolist(), step.part.dst.tolist(), strict=True))
+        ring = tuple(sorted({m for edge in edges for m in edge})) if step.part.rounds > 1 else None
+        all_ready = self.meet(i, ring) if ring else None
         last = _Done()
         for r in range(step.part.rounds):
             now = _Done(single=len(self.steps) if step.part.single else -1)
@@ -64,11 +66,12 @@ class _Unrolled:
             for src, dst in edges:
                 if src not in waits:
                     waits[src] = (set(last.receives.get(src, ())), set(last.sends.get(src, ())))
-                arrived, left = waits[src] if r else self.meet(i, src, dst)
+                arrived, left = waits[src] if r else all_ready or self.meet(i, (src, dst))
                 now.sends.setdefault(src, []).append(len(self.steps))
                 now.receives.setdefault(dst, []).append(len(self.steps))
                 one = part([src], [dst], step.part.share)
-                self.steps.append(Step(one, tuple(sorted(arrived)), tuple(sorted(left)), step.stage))
+                before = tuple(sorted(arrived)), tuple(sorted(left))
+                self.steps.append(Step(one, *before, step.stage, None if r else ring))
             last = now
         self.done.append(last)
 

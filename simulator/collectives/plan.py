@@ -47,12 +47,14 @@ class Step:
         left: earlier steps whose bytes must have left (a port that is still busy).
         stage: steps of one stage may be under way at the same time; without sharing between activities
             (`closed_form`) each counts the links' load of its whole stage.
+        members: those whose arrival it waits for; default: those at the ends of its edges.
     """
 
     part: Part
     arrived: tuple[int, ...] = ()
     left: tuple[int, ...] = ()
     stage: int = 0
+    members: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
