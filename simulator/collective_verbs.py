@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from simulator.line import Line
 from simulator.meetings import Meeting, Part, Want
@@ -13,6 +12,9 @@ from simulator.values import Vector
 
 if TYPE_CHECKING:
     from simulator.engine import Engine
+
+Root = int | Literal["master"]
+"""A worker, or the method's server."""
 
 
 class Collectives(ABC):
@@ -79,13 +81,45 @@ class Collectives(ABC):
         return meeting.mean(self._engine.maths)
 
     @verb
-    def broadcast(self, line: Line, x: Vector, root: int = 0) -> Proc[Vector]:
-        """The root's x, at every worker."""
-        channel = self._engine.channel(None, self.rank)
-        meeting = channel.enter(self.rank, Want("broadcast", x.nbytes, root))
-        meeting.bring(self.rank, x, 1.0)
-        yield from self._meet(line, x, None, meeting)
+    def broadcast(self, line: Line, x: Vector, root: Root = 0, packed: bool = True) -> Proc[Vector]:
+        """The root's x, at every worker.
+
+        Args:
+            line: the timeline that the verb moves; supplied by the verb's call.
+            x: of the root; elsewhere it only says the size.
+            root: a worker, or the method's server.
+            packed: in one message, not in one a layer, each when all have the one before.
+        """
+        meeting = yield from self._to_or_from(line, "broadcast", x, root, packed)
         return meeting.of_root()
+
+    @verb
+    def reduce(self, line: Line, x: Vector, root: Root = 0, packed: bool = True) -> Proc[Vector | None]:
+        """The mean of all workers' x, at the root; None elsewhere. Arguments as in `broadcast`."""
+        meeting = yield from self._to_or_from(line, "reduce", x, root, packed)
+        return meeting.mean(self._engine.maths) if root == self.rank else None
+
+    @verb
+    def broadcast_and_reduce(
+        self, line: Line, x: Vector, mine: Vector, root: Root = 0, packed: bool = True
+    ) -> Proc[tuple[Vector, Vector | None]]:
+        """The root's x at every worker, then the mean of everyone's own at the root, None elsewhere."""
+        down = yield from self._to_or_from(line, "broadcast", x, root, packed)
+        up = yield from self._to_or_from(line, "reduce", mine, root, packed)
+        return down.of_root(), up.mean(self._engine.maths) if root == self.rank else None
+
+    def _to_or_from(self, line: Line, op: str, x: Vector, root: Root, packed: bool) -> Proc[Meeting]:
+        over, member = ("master", self.size) if root == "master" else (None, root)
+        channel = self._engine.channel(over, self.rank)
+        meeting: Meeting | None = None
+        for nbytes in self._engine.message_sizes(x, packed):
+            if meeting is not None:
+                yield meeting.call.done
+            meeting = channel.enter(channel.member(self.rank), Want(op, nbytes, member))
+            meeting.bring(self.rank, x, 1.0)
+            yield from self._meet(line, x, over, meeting)
+        assert meeting is not None
+        return meeting
 
     @verb
     def barrier(self, line: Line) -> Proc[None]:
@@ -101,15 +135,8 @@ class Collectives(ABC):
         if isinstance(x, Part):  # on a line of its own it may come before the whole gradient has
             line.t = max(line.t, x.ready) if line.main else x.ready
         line.blocked, line.name = meeting, self._engine.recorder.name(meeting.want.op)
-        previous, at = channel.previous(meeting), line.t
-        if previous is not None:
-            if math.isnan(previous.left[member]):
-                yield previous.leaves(member)
-            at = max(at, float(previous.left[member]))
-        call.arrive(member, max(at, self._engine.clock.now))
-        yield call.leaves(member)
+        yield from channel.attend(meeting, member, line.t, self._engine.clock)
         line.blocked = None
-        channel.leave(meeting)
-        self.rounds += line.main
+        self.rounds += line.main and line.name in self._engine.names.rounds
         began, left = float(call.began[member]), float(call.left[member])
         self.communicated(line, line.name, began, left, float(call.bytes_sent[member]), -1)

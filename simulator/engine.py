@@ -33,6 +33,10 @@ Progress = Callable[[float, float], None]
 """Told the share done (0 .. 1, NaN if unknown) and the simulated seconds."""
 
 
+ROUNDS = ("all_reduce", "all_gather", "reduce", "barrier")
+"""Collectives after which a round is over."""
+
+
 class Names(NamedTuple):
     """Numbers of span names that are used all the time."""
 
@@ -80,7 +84,7 @@ class Engine:
         )
         self.recorder = Recorder(self.size, self.clock, job.record, limit=self.time_limit)
         name = self.recorder.name
-        self.names = Names(name("gradient"), name("wait"), (name("all_reduce"),))
+        self.names = Names(name("gradient"), name("wait"), tuple(name(op) for op in ROUNDS))
         self.workers: list[Worker] = []
         self.cohort: Cohort | None = None
         self.server: Server | None = None
@@ -149,6 +153,14 @@ class Engine:
         self._last_update = _Update(x, g, opt, step, optimizer, result)
         return result
 
+    def message_sizes(self, x: Vector, packed: bool) -> list[float]:
+        """Bytes of the messages that a value of the model's size travels in: one, or one a layer."""
+        if packed:
+            return [x.nbytes]
+        layers = self.job.costs[0].nbytes
+        sizes: list[float] = (layers * (x.nbytes / layers.sum())).tolist()
+        return sizes
+
     def update_seconds(self, optimizer: Optimizer | None) -> FloatArray:
         """Time of an update on each worker's device, by the scenario's optimiser or another, shape (n,)."""
         if optimizer is None:
@@ -158,7 +170,12 @@ class Engine:
     # who meets whom
 
     def channel(self, over: str | None, rank: int) -> Channel:
-        """The group a worker meets in: all, those of its `server` (host), or `across` hosts."""
+        """The group a worker meets in: all, those of its `server` (host), or `across` hosts.
+
+        Or all and the `master`: the method's server, the last member of that group.
+        """
+        if over == "master":
+            return self._master_channel()
         hosts, devices = self.job.workers.host, self.job.workers.device
         key = (over, 0 if over is None else int((hosts if over == "server" else devices)[rank]))
         channel = self._channels.get(key)
@@ -167,6 +184,17 @@ class Engine:
             if over is not None:
                 ranks = np.flatnonzero((hosts if over == "server" else devices) == key[1])
             channel = self._channels[key] = self._new_channel(ranks, "all workers" if over is None else over)
+        return channel
+
+    def _master_channel(self) -> Channel:
+        channel = self._channels.get(("master", 0))
+        if channel is None:
+            workers, node = self.job.workers, self.job.server_node
+            assert node is not None, "the strategy has no server"
+            nodes, hosts = np.append(workers.node, node), np.append(workers.host, workers.host.max() + 1)
+            group = Group(self.network, nodes, hosts=hosts, algorithms=self.job.algorithms)
+            channel = Channel(group, np.arange(self.size + 1), "all workers and the master")
+            self._channels["master", 0] = channel
         return channel
 
     def _new_channel(self, ranks: np.ndarray, label: str) -> Channel:

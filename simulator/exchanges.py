@@ -135,9 +135,16 @@ class Exchanges(ABC):
         self._pushed = yield from self._ask(line, "push", g, version, None)
 
     @verb
-    def push_pull(self, line: Line, g: Vector, version: int) -> Proc[tuple[Vector, int]]:
-        """Push g and pull the model that it makes, as one service: the server takes nobody else between."""
-        self._pushed = yield from self._ask(line, "exchange", g, version, None)
+    def push_pull(self, line: Line, g: Vector, version: int, packed: bool = True) -> Proc[tuple[Vector, int]]:
+        """Push g and pull the model that it makes, as one service: the server takes nobody else between.
+
+        Args:
+            line: the timeline that the verb moves; supplied by the verb's call.
+            g: what is pushed.
+            version: of the model it comes from.
+            packed: in one message, not in one a layer, each when the one before has arrived.
+        """
+        self._pushed = yield from self._ask(line, "exchange", g, version, None, packed)
         assert self._pushed is not None
         assert self._pushed.reply is not None
         return self._pushed.reply, self._pushed.reply_version
@@ -155,10 +162,18 @@ class Exchanges(ABC):
         assert request.value is not None
         return request.value, request.version
 
-    def _ask(self, line: Line, kind: str, value: Vector | None, version: int, slack: int | None) -> Proc[Any]:
+    def _ask(
+        self,
+        line: Line,
+        kind: str,
+        value: Vector | None,
+        version: int,
+        slack: int | None,
+        packed: bool = True,
+    ) -> Proc[Any]:
         server = self._engine.the_server()
         yield from self._come_to(line)
-        request = server.request(self.rank, kind, value, version, slack)
+        request = server.request(self.rank, kind, value, version, slack, packed)
         yield from self._wait_for(line, request, request.done, kind, request.sent, self.size)
         return request
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from simulator.errors import CohortError
 from simulator.values import Vector
@@ -62,7 +62,7 @@ class LoneVerbs:
         """Not in a cohort."""
         self._not_here("w.push", "a server answers workers one by one")
 
-    def push_pull(self, g: Vector, version: int) -> NoReturn:
+    def push_pull(self, g: Vector, version: int, packed: bool = True) -> NoReturn:
         """Not in a cohort."""
         self._not_here("w.push_pull", "a server answers workers one by one")
 
@@ -78,7 +78,15 @@ class LoneVerbs:
         """Not in a cohort."""
         self._not_here("w.recv", "a chosen peer is one worker's own affair")
 
-    def broadcast(self, x: Vector, root: int = 0) -> NoReturn:
+    def reduce(self, x: Vector, root: Any = 0, packed: bool = True) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.reduce", "members leave it at different times")
+
+    def broadcast_and_reduce(self, x: Vector, mine: Vector, root: Any = 0, packed: bool = True) -> NoReturn:
+        """Not in a cohort."""
+        self._not_here("w.broadcast_and_reduce", "members leave it at different times")
+
+    def broadcast(self, x: Vector, root: Any = 0, packed: bool = True) -> NoReturn:
         """Not in a cohort."""
         self._not_here("w.broadcast", "members leave it at different times")
 

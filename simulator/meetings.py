@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulator.clock import Clock
 from simulator.collectives import Call, Group
 from simulator.errors import VerbError
 from simulator.fabric import IntArray
 from simulator.maths import BoolArray, Maths
+from simulator.process import Proc
 from simulator.values import Vector
 
 
@@ -63,11 +66,15 @@ class Meeting:
         return np.isin(np.arange(len(arrivals)), first)
 
     def mean(self, maths: Maths) -> Vector:
-        """The mean over the members counted, in rank order; computed once and shared by all."""
+        """The mean over the members counted, in rank order; computed once and shared by all.
+
+        Who weighs nothing adds nothing.
+        """
         if self._result is None:
             members = list(range(len(self.values)))
             if self.want.need is not None:
                 members = np.flatnonzero(self.in_time()).tolist()
+            members = [m for m in members if self.weights[m]]
             values = [self.values[m] for m in members]
             weights = [self.weights[m] for m in members]
             even = all(w == weights[0] for w in weights)
@@ -149,6 +156,17 @@ class Channel:
         """The collective before this one, unless all have left it: calls of a member do not overtake."""
         before = self._meetings.get(meeting.number - 1)
         return None if before is None else before.call
+
+    def attend(self, meeting: Meeting, member: int, at: float, clock: Clock) -> Proc[None]:
+        """Come at `at` (seconds), or as soon as the collective before lets the member go; then leave."""
+        previous, call = self.previous(meeting), meeting.call
+        if previous is not None:
+            if math.isnan(previous.left[member]):
+                yield previous.leaves(member)
+            at = max(at, float(previous.left[member]))
+        call.arrive(member, max(at, clock.now))
+        yield call.leaves(member)
+        self.leave(meeting)
 
     def leave(self, meeting: Meeting) -> None:
         """A member has its result; a meeting that all have left is forgotten."""

@@ -295,6 +295,30 @@ def follow(event: Event, follower: Event) -> None:
     event.callbacks.append(happen)
 
 
+def one_after_another(network: Network, src: int, dst: int, sizes: Sequence[float]) -> tuple[Event, Event]:
+    """Messages from node to node, each when the one before has arrived.
+
+    Returns:
+        The events that the last has left and that it has arrived.
+    """
+    if len(sizes) == 1:
+        message = network.message(src, dst, sizes[0])
+        return message.left, message.arrived
+    left, arrived = Event(network.clock), Event(network.clock)
+
+    def send(index: int) -> None:
+        message = network.message(src, dst, sizes[index])
+        if index == len(sizes) - 1:
+            follow(message.left, left)
+            follow(message.arrived, arrived)
+        else:
+            assert message.arrived.callbacks is not None
+            message.arrived.callbacks.append(lambda _: send(index + 1))
+
+    send(0)
+    return left, arrived
+
+
 class Mailbox:
     """Letters from one worker to another, in the order of sending."""
 

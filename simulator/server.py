@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from simpy.events import Event
 
 from simulator.clock import AFTER_ALL, SERVE
 from simulator.line import Line
+from simulator.meetings import Meeting, Want
+from simulator.neighbours import one_after_another
 from simulator.process import Proc, verb
 from simulator.values import Vector
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from simulator.optimizers import State
 
 Discipline = Literal["fcfs", "processor_sharing", "round_robin", "lock_free"]
+Callbacks = list[Any]
 
 
 class Request:
@@ -39,18 +42,22 @@ class Request:
         step: the worker's step.
         staleness: model versions between the pull and the application.
         sent: bytes the worker itself sends.
+        packed: whether values travel in one message, not in one a layer.
     """
 
     __slots__ = (
-        "_began", "_server", "at", "done", "kind", "rank", "reply", "reply_version", "sent", "slack",
-        "staleness", "step", "value", "version",
+        "_began", "_server", "at", "done", "kind", "packed", "rank", "reply", "reply_version", "sent",
+        "slack", "staleness", "step", "value", "version",
     )  # fmt: skip
 
-    def __init__(self, server: Server, rank: int, kind: str, value: Vector | None, version: int) -> None:
+    def __init__(
+        self, server: Server, rank: int, kind: str, value: Vector | None, version: int, packed: bool = True
+    ) -> None:
         self._server = server
         self._began = math.nan
         self.rank, self.kind, self.value, self.version = rank, kind, value, version
         self.at = server.clock.now
+        self.packed = packed
         self.step = server.step_of(rank)
         self.slack: int | None = None
         self.reply: Vector | None = None
@@ -58,6 +65,12 @@ class Request:
         self.staleness = math.nan
         self.sent = value.nbytes if value is not None else 0.0
         self.done = Event(server.clock)
+
+    @property
+    def given(self) -> Vector:
+        """What a push or an exchange brings."""
+        assert self.value is not None
+        return self.value
 
     def begin(self) -> None:
         """The server begins to serve."""
@@ -173,6 +186,33 @@ class Server:
         values = [p.value for p in sorted(pushes, key=lambda p: p.rank)]
         return self._engine.maths.mean([v for v in values if v is not None])
 
+    def answer(self, push: Request, x: Vector) -> None:
+        """Answer an exchange with x, the model before the push, instead of the model that it makes."""
+        push.reply, push.reply_version = x, self.version
+
+    @verb
+    def broadcast_and_reduce(self, line: Line, x: Vector, packed: bool = True) -> Proc[Vector]:
+        """Send x to all workers, then the mean of what they bring; they have the verb with root "master"."""
+        if line.t > self.clock.now:
+            yield self.clock.at(line.t)
+        self._show()
+        yield from self._meet(line, "broadcast", x, packed)
+        meeting = yield from self._meet(line, "reduce", x, packed)
+        return meeting.mean(self._engine.maths)
+
+    def _meet(self, line: Line, op: str, x: Vector, packed: bool) -> Proc[Meeting]:
+        channel, me = self._engine.channel("master", 0), self.workers
+        meeting: Meeting | None = None
+        for nbytes in self._engine.message_sizes(x, packed):
+            if meeting is not None:
+                yield meeting.call.done
+            meeting = channel.enter(me, Want(op, nbytes, me))
+            meeting.bring(me, x, float(op == "broadcast"))
+            yield from channel.attend(meeting, me, line.t, self.clock)
+        line.t = max(line.t, self.clock.now)
+        assert meeting is not None
+        return meeting
+
     def publish(self, x: Vector) -> None:
         """Make x the model that pulls get, a new version, as soon as the server's time has come there."""
         self._show()
@@ -200,9 +240,17 @@ class Server:
 
     # the queue
 
-    def request(self, rank: int, kind: str, value: Vector | None, version: int, slack: int | None) -> Request:
+    def request(
+        self,
+        rank: int,
+        kind: str,
+        value: Vector | None,
+        version: int,
+        slack: int | None,
+        packed: bool = True,
+    ) -> Request:
         """A worker asks; the request is served by the discipline."""
-        request = Request(self, rank, kind, value, version)
+        request = Request(self, rank, kind, value, version, packed)
         request.slack = slack
         self._waiting.append(request)
         self._dispatch_soon()
@@ -243,22 +291,27 @@ class Server:
             self._turn = (self._turn + 1) % self.workers
         assert request.value is not None
         src, dst = (self._node, worker) if pull else (worker, self._node)
-        message = self._engine.network.message(src, dst, request.value.nbytes)
-        assert message.left.callbacks is not None
-        assert message.arrived.callbacks is not None
+        left, arrived = self._send(request, src, dst, request.value)
         if request.kind != "exchange":
-            message.left.callbacks.append(lambda _: self._free())
-        message.arrived.callbacks.append(lambda _: _succeed(request.done) if pull else self._deliver(request))
+            left.append(lambda _: self._free())
+        arrived.append(lambda _: _succeed(request.done) if pull else self._deliver(request))
+
+    def _send(self, request: Request, src: int, dst: int, value: Vector) -> tuple[Callbacks, Callbacks]:
+        """Send a value; returns what is to be called when it has left, and when it has arrived."""
+        sizes = self._engine.message_sizes(value, request.packed)
+        left, arrived = one_after_another(self._engine.network, src, dst, sizes)
+        assert left.callbacks is not None
+        assert arrived.callbacks is not None
+        return left.callbacks, arrived.callbacks
 
     def _answer(self, request: Request) -> None:
         """The second half of an exchange: the model goes back."""
-        request.reply, request.reply_version = self.model, self.version
+        if request.reply is None:
+            request.reply, request.reply_version = self.model, self.version
         worker = int(self._engine.job.workers.node[request.rank])
-        message = self._engine.network.message(self._node, worker, self.model.nbytes)
-        assert message.left.callbacks is not None
-        assert message.arrived.callbacks is not None
-        message.left.callbacks.append(lambda _: self._free())
-        message.arrived.callbacks.append(lambda _: _succeed(request.done))
+        left, arrived = self._send(request, self._node, worker, request.reply)
+        left.append(lambda _: self._free())
+        arrived.append(lambda _: _succeed(request.done))
 
     def _free(self) -> None:
         self._busy = False

@@ -19,6 +19,7 @@ from simulator.strategies import (
     ADPSGD,
     D2,
     DPSGD,
+    EASGD,
     KINDS,
     SGP,
     DiLoCo,
@@ -88,6 +89,21 @@ def pushes(every: int) -> Callable[[int, int, float], float]:
     return lambda n, steps, s: steps // every * n * s
 
 
+def exchanges(n: int, steps: int, s: float) -> float:
+    """A push and its answer each step, without a first pull."""
+    return steps * 2 * n * s
+
+
+def tree(n: int, steps: int, s: float) -> float:
+    """Broadcast and reduce over n workers and a master: each worker receives once and sends once."""
+    return steps * 2 * n * s
+
+
+def tree_below(n: int, steps: int, s: float) -> float:
+    """Without what the master itself sends, to log2 (n + 1) children, rounded up."""
+    return tree(n, steps, s) - steps * n.bit_length() * s
+
+
 METHODS = [
     Method(SyncSGD(), all_reduces(1), cohort=True),
     Method(SyncSGD(bucket_bytes="1 MB"), all_reduces(1), cohort=True),
@@ -107,6 +123,14 @@ METHODS = [
     Method(ParameterServer(bound=2, discipline="processor_sharing"), round_trips(1), own=pushes(1)),
     Method(ParameterServer(discipline="round_robin"), round_trips(1), own=pushes(1)),
     Method(ParameterServer(discipline="lock_free"), round_trips(1), own=pushes(1)),
+    Method(EASGD(), exchanges, own=pushes(1), alone=EASGD(beta=0)),
+    Method(EASGD(discipline="round_robin", momentum=0.5), exchanges, own=pushes(1), alone=EASGD(beta=0)),
+    Method(EASGD(discipline="lock_free", packed=False), exchanges, own=pushes(1), alone=EASGD(beta=0)),
+    Method(EASGD(sync_stage=1), tree, own=tree_below, alone=EASGD(sync_stage=1, beta=0)),
+    Method(EASGD(sync_stage=1, packed=False), tree, own=tree_below, alone=EASGD(sync_stage=1, beta=0)),
+    Method(EASGD(sync_stage=2), lambda n, steps, s: steps * 2 * (n - 1) * s, alone=EASGD(beta=0)),
+    Method(EASGD(sync_stage=3, every=3), lambda n, steps, s: steps // 3 * 2 * (n - 1) * s,
+           alone=EASGD(beta=0)),
     Method(DPSGD(), lambda n, steps, s: steps * 2 * n * s, RingGraph()),
     Method(DPSGD(order="mix_then_step"), lambda n, steps, s: steps * n * s, OnePeerExponential()),
     Method(DPSGD(delay=1), lambda n, steps, s: steps * n * (n - 1) * s, CompleteGraph()),
@@ -232,7 +256,8 @@ def test_one_worker_is_plain_sgd(make, method, finished):
     x, state = maths.initial(), optimizer.initial()
     for step in range(20):
         x, state = optimizer.apply(x, maths.gradient(x, 0, step), state)
-    got, want = engine.model_now().data, x.data
+    (own,) = engine.models_now()
+    got, want = own.data, x.data
     assert (got == want).all() if method.exact else float((got - want).norm() / want.norm()) < 1e-12
 
 

@@ -11,6 +11,7 @@ from simulator.strategies.base import Strategy
 from simulator.strategies.d2 import D2
 from simulator.strategies.diloco import DiLoCo
 from simulator.strategies.dpsgd import DPSGD
+from simulator.strategies.easgd import EASGD
 from simulator.strategies.gossip import Gossip
 from simulator.strategies.gradient_tracking import GradientTracking
 from simulator.strategies.local_sgd import LocalSGD
@@ -23,6 +24,7 @@ __all__ = [
     "ADPSGD",
     "D2",
     "DPSGD",
+    "EASGD",
     "KINDS",
     "SGP",
     "DiLoCo",
@@ -41,6 +43,7 @@ Strategies = Annotated[
     | D2
     | DiLoCo
     | DPSGD
+    | EASGD
     | Gossip
     | GradientTracking
     | LocalSGD
@@ -57,6 +60,7 @@ KINDS: dict[str, type[Strategy]] = {
     "d2": D2,
     "diloco": DiLoCo,
     "dpsgd": DPSGD,
+    "easgd": EASGD,
     "gossip": Gossip,
     "gradient_tracking": GradientTracking,
     "local_sgd": LocalSGD,

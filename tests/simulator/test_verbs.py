@@ -81,6 +81,8 @@ DROPPED = {
 }
 LONE = {
     "broadcast": lambda w, x: w.broadcast(x),
+    "reduce": lambda w, x: w.reduce(x),
+    "broadcast_and_reduce": lambda w, x: w.broadcast_and_reduce(x, x),
     "barrier": lambda w, x: w.barrier(),
     "neighbour_mean": lambda w, x: w.neighbour_mean(x),
     "average_with": lambda w, x: w.average_with(0),

@@ -19,6 +19,7 @@ from simulator.run import run
 from simulator.strategies import (
     D2,
     DPSGD,
+    EASGD,
     SGP,
     DiLoCo,
     Gossip,
@@ -298,3 +299,58 @@ def test_push_sum_finds_the_mean_whatever_the_graph(job, finished):
     engine = finished(job(OnlyPushing(), gossip=StarGraph(), stop=Stop(steps=300)))
     mean = engine.maths.initial().data * (N - 1) / 2
     assert apart(models(engine), mean.expand(N, -1)) < 1e-12
+
+
+# elastic averaging
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_sync_easgd_does_not_depend_on_who_is_late(job, finished, stage):
+    """p12i: the order of arrival does not enter; in a queue it does."""
+    late = ({"per": "step", "factor": {"kind": "lognormal", "mean": 1.0, "sigma": 0.5}},)
+    for strategy, depends in ((EASGD(sync_stage=stage), False), (EASGD(), True)):
+        even = finished(job(strategy, stragglers=(), bandwidth="20 GB/s"))  # a full queue keeps its order
+        unlike = finished(job(strategy, stragglers=late, bandwidth="20 GB/s"))
+        assert (apart(models(unlike), models(even)) > 1e-12) == depends
+        assert (apart(unlike.model_now().data, even.model_now().data) > 1e-12) == depends
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+@pytest.mark.parametrize("every", [1, 4])
+def test_sync_easgd_as_the_paper_writes_it(job, finished, stage, every):
+    """Rules (1) to (6) with alpha = beta / workers, both sides with what was before."""
+    a, c, start = functions()
+    beta, mu = 0.6, 0.5
+    x, v, centre = start.expand_as(c), 0.0, start
+    for t in range(1, STEPS + 1):
+        pull = (x - centre) * (t % every == 0)
+        v = a * (x - c) + mu * v
+        x = x - PLAIN.lr * v - beta / N * pull
+        centre = centre + beta / N * pull.sum(0)
+    engine = finished(job(EASGD(sync_stage=stage, beta=beta, momentum=mu, every=every)))
+    assert apart(models(engine), x) < 1e-12
+    assert apart(engine.model_now().data, centre) < 1e-12
+
+
+def test_round_robin_easgd_in_turn(job, finished):
+    """Slow links: the turn decides, 0 to 7, each with the centre that the one before has left."""
+    a, c, start = functions()
+    alpha = 0.9 / N
+    x, centre = list(start.expand_as(c)), start
+    for _ in range(STEPS):
+        for i in range(N):
+            before, told = x[i], centre
+            x[i] = before - PLAIN.lr * a[i] * (before - c[i]) - alpha * (before - told)
+            centre = told + alpha * (before - told)
+    engine = finished(job(EASGD(discipline="round_robin"), bandwidth="100 MB/s"))
+    assert apart(models(engine), torch.stack(x)) < 1e-12
+    assert apart(engine.model_now().data, centre) < 1e-12
+
+
+@pytest.mark.parametrize("discipline", ["round_robin", "fcfs", "lock_free"])
+def test_packing_changes_no_model_in_lock_step_or_turn(job, finished, discipline):
+    for strategy in (EASGD(sync_stage=1), EASGD(discipline=discipline)):
+        packed, apart_ = (
+            finished(job(strategy.model_copy(update={"packed": p}), 2, stragglers=())) for p in (True, False)
+        )
+        assert (models(packed) == models(apart_)).all()

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simulator.cost import StepTime
 from simulator.job import Stop
 from simulator.run import run
-from simulator.strategies import DiLoCo, Gossip, LocalSGD, SlowMo, SyncSGD
+from simulator.strategies import EASGD, DiLoCo, Gossip, LocalSGD, SlowMo, SyncSGD
 from topologies.gossip import CompleteGraph
 
 FREE = {"bandwidth": "1000000 Gbit/s", "latency": "0 s"}
@@ -78,3 +79,50 @@ def test_diloco_pays_a_thirty_second_of_the_all_reduce(timed):
         for s in (SyncSGD(bucket_bytes="1 TB"), DiLoCo(h=32))
     )
     assert step(ddp) / step(diloco) == pytest.approx((4 / 3) / (1 + 1 / 96), rel=2e-3)
+
+
+P, S, B = 7, 40e6, 1e9  # workers, bytes of the model, bytes/s
+M = 20e-6 + S / B  # one message from host to host, seconds
+
+
+def test_turn_by_turn_costs_fourteen_messages_where_the_tree_costs_six(timed):
+    """p12a: 7 workers and a master; a saturated queue of exchanges, 7 x 2 m, against log2 8 x 2 m."""
+    one, rr, sync = (
+        timed(SyncSGD(), 1, 30),
+        timed(EASGD(discipline="round_robin"), P, 30),
+        timed(EASGD(sync_stage=1), P, 30),
+    )
+    # Whose models have left computes on: the last latency to the master is hidden.
+    assert step(sync) - step(one) == pytest.approx(6 * M - 20e-6, rel=1e-9)
+    assert step(rr) == pytest.approx(14 * M, rel=2e-3)  # the last latency of each service is the wire's
+    assert step(rr) / (step(sync) - step(one)) == pytest.approx(14 / 6, rel=2e-3)
+
+
+def test_the_centre_at_a_worker_saves_the_master_and_overlap_the_rest(timed):
+    """Stage 2: a tree over 8 workers of ceil(log2 8) rounds each way, as long as stage 1 takes for 7."""
+    one, second, third = (
+        timed(SyncSGD(), 1, 30),
+        timed(EASGD(sync_stage=2), 8, 30),
+        timed(EASGD(sync_stage=3), 8, 30),
+    )
+    assert step(second) - step(one) == pytest.approx(6 * M, rel=1e-9)
+    assert step(third) == pytest.approx(max(step(one), 6 * M), rel=1e-9)
+    short = timed(EASGD(sync_stage=3), 8, 30, bandwidth="10 GB/s")
+    assert step(short) == pytest.approx(step(one), rel=1e-9)  # hidden behind the gradient
+
+
+def test_packing_saves_a_latency_a_layer_and_round(timed):
+    """p12b: 8 layers one after another, 7 x 6 rounds x 100 us."""
+    layers = np.array([0.1, 0.2, 0.5, 1, 2, 4, 16, 16.2]) * 1e6
+    cost = StepTime.of(0.03, 0.1, np.linspace(0.04, 0.1, 8), layers)
+    fields = {"latency": "50 us", "costs": (cost,) * P, "nbytes": layers.sum()}
+    packed, unpacked = (timed(EASGD(sync_stage=1, packed=p), P, 10, **fields) for p in (True, False))
+    assert step(unpacked) - step(packed) == pytest.approx(7 * 6 * 100e-6, rel=1e-6)
+    assert unpacked["bytes_sent"] == pytest.approx(packed["bytes_sent"], rel=1e-12)
+
+
+def test_unpacked_exchanges_pay_their_latencies_in_turn(timed):
+    """A queue of two workers with 4 layers each: 3 more latencies up and 3 down in each of the services."""
+    fields = {"seconds": 1e-3, "latency": "500 us"}
+    packed, unpacked = (timed(EASGD(packed=p), 2, 20, **fields) for p in (True, False))
+    assert step(unpacked) - step(packed) == pytest.approx(2 * 6 * 1e-3, rel=1e-6)
