@@ -87,6 +87,11 @@ class Worker(Collectives, Exchanges):
         """The class of the worker's device, as in `device: {class: gpu}`."""
         return self._engine.job.workers.kind[self.rank]
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The classes of all workers' devices, by rank."""
+        return self._engine.job.workers.kind
+
     def main_line(self) -> Line:
         """The worker's own timeline."""
         return self.line

@@ -25,7 +25,7 @@ class LocalSGD(Strategy):
     h: PositiveInt = Field(8, description="local steps between averages")
     h_by_class: dict[str, PositiveInt] | None = Field(
         None,
-        description="h for each device class; `stop: steps` then counts the steps of the class with most",
+        description="h by device class, `h` for others; `stop: steps` counts the steps of those with most",
     )
     start_step: int = Field(0, ge=0, description="synchronous SGD up to and including this step")
     weights: Literal["uniform", "steps"] = Field(
@@ -44,7 +44,8 @@ class LocalSGD(Strategy):
         """Local steps; every h-th a mean of models."""
         h, most = self.h, self.h
         if self.h_by_class is not None:
-            h, most = self.h_by_class.get(w.kind, self.h), max(self.h_by_class.values())
+            h = self.h_by_class.get(w.kind, self.h)
+            most = max(self.h_by_class.get(kind, self.h) for kind in set(w.kinds))
         weight = float(h) if self.weights == "steps" else 1.0
         x, opt = w.initial_model(), w.optimizer()
         for t in w.steps(pace=h / most):

@@ -137,12 +137,16 @@ def test_classes_of_unlike_h_average_equally_often(make_job):
     """Whatever the number of steps: else some would wait for ever."""
     classes = ("fast",) * 2 + ("slow",) * 2
     for steps in (8, 13, 23, 49):
-        method, stop = LocalSGD(h_by_class={"fast": 7, "slow": 2}), Stop(steps=steps)
-        base = job(make_job, method, 4, problem=None, stop=stop)
-        summary = run(replace(base, workers=replace(base.workers, kind=classes))).summary
-        assert summary["rounds"] == steps // 7
-        assert summary["steps_per_worker_max"] == steps
-        assert summary["steps_per_worker_min"] == steps * 2 // 7
+        for method in (
+            LocalSGD(h_by_class={"fast": 7, "slow": 2, "absent": 9}),
+            LocalSGD(h=7, h_by_class={"slow": 2}),
+            LocalSGD(h=2, h_by_class={"fast": 7}),
+        ):
+            base = job(make_job, method, 4, problem=None, stop=Stop(steps=steps))
+            summary = run(replace(base, workers=replace(base.workers, kind=classes))).summary
+            assert summary["rounds"] == steps // 7
+            assert summary["steps_per_worker_max"] == steps
+            assert summary["steps_per_worker_min"] == steps * 2 // 7
 
 
 def test_gossip_on_a_complete_graph_is_all_reduce(model):
