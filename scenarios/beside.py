@@ -10,7 +10,7 @@ from scenarios import expressions
 from scenarios.loading import Study, variant_with
 from scenarios.schema import Scenario
 from scenarios.study import Sweep
-from scenarios.sweeps.points import faults
+from scenarios.sweeps.points import faults, swept_keys
 from simulator.errors import InputError, InputErrors
 from simulator.validation import did_you_mean, validate
 from simulator.yaml_source import Node, Path, shown
@@ -58,7 +58,7 @@ def _claim(study: Study, index: int, expr: str, variants: list[str]) -> Iterator
 
 def _best(study: Study, sweep: Sweep) -> Iterator[InputError]:
     """The best of a sweep is by one of its keys, within others."""
-    best, swept = sweep.best, (*sweep.grid, *sweep.zip)
+    best, swept = sweep.best, list(swept_keys(sweep))
     if best is None:
         return
     if best.by not in swept:
@@ -76,9 +76,8 @@ def swept(study: Study) -> Iterator[InputError]:
     sweep = study.beside.sweep
     if sweep is None:
         return
-    rows = max((len(values) for values in sweep.zip.values()), default=1)
     names = sweep.variants or [scenario.variant for scenario in study.scenarios]
-    if len(names) * prod(len(values) for values in sweep.grid.values()) * rows <= _LOOKED_AT:
+    if len(names) * prod(len(values) for values in swept_keys(sweep).values()) <= _LOOKED_AT:
         from scenarios.sweeps.plan import wrong_points  # which needs this module
 
         yield from wrong_points(study, sweep)
@@ -95,7 +94,8 @@ def _size(study: Study, sweep: Sweep) -> Iterator[InputError]:
         found = f"lists of {', '.join(map(str, sorted(lengths)))} values"
         yield study.document.error(("sweep", "zip"), expected="lists of one length", found=found)
         return
-    size = prod(len(values) for values in sweep.grid.values()) * max(lengths, default=1)
+    size = prod(len(values) for values in sweep.grid.values())
+    size *= max(lengths, default=1) * max(len(sweep.cases), 1)
     if size > MOST_POINTS:
         expected = f"at most {MOST_POINTS} points"
         yield study.document.error(("sweep", "grid"), expected=expected, found=str(size), key=True)

@@ -257,7 +257,7 @@ def _simulated(
     from scenarios.build import simulate
 
     began = perf_counter()
-    kept = None if place is None else _checkpoint(scenario, document, order, place, inputs)
+    kept = None if place is None else checkpoint_of(scenario, document, order, place, inputs)
     result = simulate(scenario, engine=order.engine, record=order.record, progress=tell, checkpoint=kept)
     result.summary["seed"] = scenario.seed
     result.facts["inputs"] = dict(inputs)
@@ -271,7 +271,7 @@ def _simulated(
     return written
 
 
-def _checkpoint(
+def checkpoint_of(
     scenario: Scenario, document: dict[str, Any], order: Order, place: Path, inputs: Mapping[str, str]
 ) -> Checkpoint | None:
     """Where a long run of real maths is kept beside its directory; None for runs that cannot be.

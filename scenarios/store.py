@@ -307,12 +307,20 @@ def find_runs(path: Path) -> list[Run]:
     if (path / "manifest.json").is_file():
         return [read_run(path)]
     found = [read_run(place) for place in (_listed(path) or _below(path))]
+    if (path / "sweep.json").is_file():
+        found = [replace(run, label=_setting(run, path)) for run in found]
     if not found:
         raise InputError(
             file=str(path), expected="a directory with finished runs", found="no manifest.json in or below",
             hint="give a directory that `paceline run` has written",
         )  # fmt: skip
     return found
+
+
+def _setting(run: Run, root: Path) -> str:
+    """What tells a run of a sweep apart: its variant and its values, as its directory names them."""
+    assert run.path is not None
+    return "/".join(run.path.relative_to(root).parts[:-1])
 
 
 def _listed(path: Path) -> list[Path]:

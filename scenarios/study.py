@@ -59,6 +59,9 @@ class Sweep(Spec):
     variants: tuple[Name, ...] | None = Field(None, min_length=1, description="by default all of the file")
     grid: dict[str, Values] = Field({}, description="dotted key -> values: every combination")
     zip: dict[str, Values] = Field({}, description="dotted key -> values, walked side by side")
+    cases: dict[Name, dict[str, Any]] = Field(
+        {}, description="name -> overrides, as in variants: every point in each case; the key `case`"
+    )
     seeds: Seeds | None = Field(None, description="by default the file's")
     best: Best | None = None
     record: Literal["summary", "steps", "all"] = "summary"

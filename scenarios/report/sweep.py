@@ -179,9 +179,9 @@ def _settings(sweeping: Sweeping, found: Sequence[Setting]) -> str:
     return table(head, rows)
 
 
-def _short(value: Any) -> str:
+def _short(value: Any, longest: int = 60) -> str:
     shown = as_text(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return shown if len(shown) <= longest else f"{shown[: longest - 3]}..."
 
 
 def _cell(setting: Setting, metric: str) -> str:
@@ -195,6 +195,7 @@ def _swept(sweeping: Sweeping) -> str:
     """The keys with their values, and the scenario of the first run."""
     about = sweeping.about
     values = [(key, ", ".join(map(_short, values))) for key, values in about["keys"].items()]
+    values += [(f"case {name}: ", _short(body, 200)) for name, body in about["cases"].items()]
     values += [("seeds", ", ".join(map(str, about["seeds"]))), ("file", about["file"])]
     scenario = {key: value for key, value in (about["scenario"] or {}).items() if value is not None}
     return section(

@@ -155,7 +155,7 @@ def wrong_points(study: Study, sweep: Sweep) -> tuple[InputError, ...]:
 
 def _lost_sets(study: Study, sweep: Sweep) -> Iterator[InputError]:
     """Values of the command line that the sweep would replace."""
-    for key in swept_keys(sweep):
+    for key in {*swept_keys(sweep), *(key for body in sweep.cases.values() for key in body)}:
         path = tuple(key.split("."))
         found = [node.find(path) for node in study.nodes.values()]
         marks = {mark for node, reached in found if reached == path for mark in _marks(node)}

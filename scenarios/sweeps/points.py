@@ -41,14 +41,22 @@ class Point:
     overrides: tuple[tuple[Path, Node], ...]
 
 
+CASE = "case"
+"""What the table calls the cases of a sweep."""
+
+
 def swept_keys(sweep: Sweep) -> dict[str, list[Any]]:
-    """The keys swept, each with its values in order: those of the grid, then those of the zip."""
-    return {key: list(values) for key, values in (*sweep.grid.items(), *sweep.zip.items())}
+    """The keys swept, each with its values in order: the cases, those of the grid, those of the zip."""
+    cases = {CASE: list(sweep.cases)} if sweep.cases else {}
+    return cases | {key: list(values) for key, values in (*sweep.grid.items(), *sweep.zip.items())}
 
 
 def points(study: Study, sweep: Sweep) -> Iterator[Point]:
-    """The points of a sweep in order: the last key of the grid varies fastest, but for the zip."""
+    """The points of a sweep in order: cases outside, then the grid, its last key fastest, but for the zip."""
     whole = study.document
+    cases: list[tuple[str, Node | None]] = [
+        (name, whole.find(("sweep", "cases", name))[0]) for name in sweep.cases
+    ] or [("", None)]
     grid = [
         [((key, whole.find(("sweep", "grid", key, i))[0]),) for i in range(len(values))]
         for key, values in sweep.grid.items()
@@ -57,12 +65,13 @@ def points(study: Study, sweep: Sweep) -> Iterator[Point]:
     zipped = [
         tuple((key, whole.find(("sweep", "zip", key, row))[0]) for key in sweep.zip) for row in range(rows)
     ]
-    for parts in product(*grid, zipped):
+    for (name, body), parts in product(cases, product(*grid, zipped)):
         nodes = [pair for part in parts for pair in part]
-        overrides = sorted(
-            ((tuple(key.split(".")), node) for key, node in nodes), key=lambda pair: len(pair[0])
-        )
-        yield Point({key: node.data for key, node in nodes}, tuple(overrides))
+        values = {key: node.data for key, node in nodes}
+        given = [*(body.content.items() if body is not None else ()), *nodes]
+        paths = ((tuple(key.split(".")), node) for key, node in given)
+        overrides = sorted(paths, key=lambda pair: len(pair[0]))
+        yield Point({CASE: name, **values} if body is not None else values, tuple(overrides))
 
 
 def seeds_of(study: Study, sweep: Sweep) -> tuple[int, ...]:
@@ -169,6 +178,15 @@ def _keys(whole: Node, sweep: Sweep) -> Iterator[InputError]:
             elif key in places:
                 yield whole.error(path, expected="each key once", found=f"{key} again", key=True)
             places[key] = path
+    for name in sweep.cases:
+        for key in whole.find(("sweep", "cases", name))[0].content:
+            path = ("sweep", "cases", name, key)
+            if key.split(".")[0] in FILE_ONLY or not all(key.split(".")):
+                yield whole.error(path, expected="a key of a scenario", found=repr(key), key=True)
+            for other in places:
+                if f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}."):
+                    expected = f"cases or {places[other][1]} to give {other}, not both"
+                    yield whole.error(path, expected=expected, found=key, key=True)
     for key, path in places.items():
         for other in places:
             if other != key and other.startswith(f"{key}."):

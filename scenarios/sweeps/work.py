@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.files import write_json
 from scenarios.manifest import source_hash, version
-from simulator.errors import InputError, PacelineError
+from simulator.errors import InputError, PacelineError, StuckError, VerbError
 from simulator.yaml_source import Mark, Node
 
 if TYPE_CHECKING:
@@ -105,8 +105,16 @@ def work(task: Task) -> Done:
     except Exception as error:
         said = str(error) if isinstance(error, PacelineError) else f"{type(error).__name__}: {error}"
         trace = "" if isinstance(error, InputError) else traceback.format_exc()[-TRACEBACK:]
-        ours = not isinstance(error, InputError)
+        ours = not _of_the_input(error)
         return Done(task.number, error=said[:MESSAGE], ours=ours, trace=trace)
+
+
+def _of_the_input(error: Exception) -> bool:
+    """Whether a run failed by what its file asks for, or by code of the user's own."""
+    from scenarios.own_code import FILES
+
+    passed = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
+    return isinstance(error, InputError | StuckError | VerbError) or not FILES.isdisjoint(passed)
 
 
 def _made(task: Task) -> Done:
@@ -136,19 +144,24 @@ TOKEN = ".sweep"
 
 
 def _written(task: Task, place: Path) -> Done:
-    """Simulate, and write the directory."""
+    """Simulate, and write the directory; a long run of real maths that was cut off goes on."""
     from scenarios.build import simulate
+    from scenarios.run import Order, checkpoint_of
     from scenarios.store import write_run
 
     began = time.perf_counter()
     if task.allow_code and task.folder not in sys.path and Path(task.folder).is_dir():
         sys.path.append(task.folder)
     scenario = scenario_of(task.document, task.source, task.allow_code)
-    result = simulate(scenario, engine=task.engine, record=task.record)
+    order = Order(engine=task.engine, record=task.record)
+    kept = checkpoint_of(scenario, dict(task.document), order, place, task.inputs)
+    result = simulate(scenario, engine=task.engine, record=task.record, checkpoint=kept)
     wall = time.perf_counter() - began
     result.summary["seed"] = task.document["seed"]
     result.facts["inputs"] = dict(task.inputs)
     write_run(place, task.document, result, record=task.record, wall_s=wall, source=task.source)
+    if kept is not None:
+        kept.path.unlink(missing_ok=True)
     return Done(task.number, result.summary, wall)
 
 

@@ -122,6 +122,34 @@ def test_variants_that_the_sweep_names(write):
     assert [(row["variant"], row["steps"]) for row in swept.rows] == [("c", 4)] * 2 + [("a", 12)] * 2
 
 
+def test_cases_are_overrides_at_every_point(write):
+    more = """\
+    sweep:
+      cases:
+        quiet: {}
+        slow: {cluster.topology.link.bandwidth: 1 Gbit/s, stop: {steps: 2}}
+      grid: {workload.batch: [8, 16]}
+      best: {by: workload.batch, metric: samples_per_s, goal: max, within: [case]}
+    """
+    swept = run(write(more))
+    assert [(row["case"], row["workload.batch"], row["rounds"]) for row in swept.rows] == [
+        ("quiet", 8, 3), ("quiet", 16, 3), ("slow", 8, 2), ("slow", 16, 2)
+    ]  # fmt: skip
+    assert swept.rows[0]["samples_per_s"] > 2 * swept.rows[2]["samples_per_s"]
+    assert swept.rows[3]["run_dir"] == "default/case=slow,batch=16/seed-1"
+    assert [one["case"] for one in swept.best["choices"]] == ["quiet", "slow"]
+    swept.report()
+    assert "case slow: " in Path("out/report.html").read_text()
+
+
+def test_runs_of_a_sweep_are_compared_by_their_settings(write, paceline):
+    run(write())
+    body = json.loads(paceline("compare", "out", "--metric", "samples_per_s", "--json").out)
+    assert body["baseline"] == "default/batch=16,bandwidth=10Gbit_s"
+    assert len(body["rows"]) == 6
+    assert {row["seeds"] for row in body["rows"]} == {2}
+
+
 def test_a_shorter_key_is_set_before_the_longer_one(write):
     more = """\
     sweep:
@@ -170,6 +198,9 @@ grid: {workload.batch: [8, -1]} | workload.batch | more than 0
 grid: {cluster.topology.hosts: [4, 8], cluster.placement.workers: [8]} | cluster.placement.workers | hosts=4
 grid: {network.collective.tree_chunks: [2, 4]} | network.collective.tree_chunks | nothing here uses
 grid: {training.strategy.kind: [local_sgd], training.strategy.h: [1, 0]} | training.strategy.h | more than 0
+cases: {a: {stop.steps: 1}}, grid: {stop.steps: [2]} | sweep.cases.a.stop.steps | not both
+cases: {a: {name: b}} | sweep.cases.a.name | a key of a scenario
+cases: {a: {workload.batch: 0}} | workload.batch | more than 0
 impossible: skip, grid: {workload.batch: [8, 0]} | workload.batch | more than 0
 impossible: skip, grid: {workload.bath: [8, 16]} | workload.bath | did you mean 'batch'
 """
@@ -432,7 +463,7 @@ def fragile(write, tmp_path, monkeypatch):
 def test_a_failed_run_is_noted_and_the_rest_goes_on(fragile, paceline):
     file = fragile("raises")
     told = paceline("sweep", file, "--out", "out", "--jobs", 1, "--allow-code", "--json")
-    assert told.code == 1
+    assert told.code == 2  # the fault is in the user's code
     body = json.loads(told.out)
     assert body["failed"] == 2
     statuses = [one["status"] for one in body["runs"]]
@@ -457,6 +488,18 @@ def test_what_failed_is_tried_again_and_what_is_finished_is_not(fragile):
     changed = Counts()
     sweep(study, SweepOrder(Path("out"), 1, report=False, listener=changed))
     assert changed.finished == 0
+
+
+def test_a_failure_of_ours_is_exit_code_1(write, paceline, monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("scenarios.build.simulate", broken)
+    told = paceline("sweep", write(), "--jobs", 1)
+    assert told.code == 1
+    assert "12 runs: 0 done, 12 failed" in told.out
+    assert told.out.count("ZeroDivisionError: ours") == 5
+    assert "and 7 more" in told.out
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
@@ -540,8 +583,7 @@ def test_workers_end_when_their_sweep_is_killed(tmp_path):
         child = os.fork()
         if not child:
             _end_with(os.getppid())
-            time.sleep(60)
-        print(child, flush=True)
+            print(os.getpid(), flush=True)
         time.sleep(60)
     """
     if not hasattr(os, "fork"):
