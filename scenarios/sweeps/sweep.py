@@ -323,7 +323,8 @@ def _begin(root: Path, plan: Plan, token: str) -> None:
     write_json(
         {
             "paceline": version(), "source_hash": source_hash(), "name": plan.study.name,
-            "file": plan.study.file, "digest": plan.digest, "keys": plan.keys, "zip": list(plan.sweep.zip), "cases": plan.sweep.cases,
+            "file": plan.study.file, "digest": plan.digest,
+            "keys": plan.keys, "zip": list(plan.sweep.zip), "cases": plan.sweep.cases,
             "variants": list(dict.fromkeys(entry.variant for entry in plan.entries)),
             "seeds": list(seeds_of(plan.study, plan.sweep)), "runs": len(plan.entries),
             "best": plan.sweep.best.model_dump(mode="json") if plan.sweep.best else None,
