@@ -62,9 +62,7 @@ def same(first: dict[str, Any], second: dict[str, Any]) -> bool:
 def test_process_and_cohort_agree(make_job, strategy, fidelity):
     job = make_job(strategy, n=5, stragglers=(LOGNORMAL, SLOW, BURSTS), fidelity=fidelity)
     process, cohort = run(job, "process"), run(job, "auto")
-    # Members of a hierarchical all-reduce leave at different times; message by message a cohort cannot follow.
-    apart = fidelity == "flows" and getattr(strategy, "collective", None) == "hierarchical"
-    assert cohort.facts["engine"] == ("process" if apart else "cohort")
+    assert cohort.facts["engine"] == "cohort"
     assert same(process.summary, cohort.summary)
     assert process.steps is not None
     assert cohort.steps is not None
