@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter, validators
 
+from scenarios.cli_topology import app as topology
 from simulator.errors import CohortError, InputError, InputErrors, PacelineError, StuckError, VerbError
 
 app = App(
@@ -26,6 +27,8 @@ app = App(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
 )
+
+app.command(topology)
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 Sets = Annotated[list[str] | None, Parameter(name="--set", negative="")]

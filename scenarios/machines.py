@@ -40,6 +40,15 @@ def fabric_of(scenario: Scenario) -> Fabric:
         Impossible: the topology cannot be.
     """
     extra = sum(own_server(training, placement) for training, placement in _jobs(scenario))
+    return built(scenario, extra)
+
+
+def built(scenario: Scenario, extra: int = 0) -> Fabric:
+    """The network with `extra` hosts for servers, within the budget if there is one.
+
+    Raises:
+        Impossible: the topology cannot be, or not at that cost.
+    """
     fabric, cluster = _built(scenario, extra), scenario.cluster
     if cluster.budget_usd is None:
         return fabric
@@ -67,14 +76,8 @@ def prices_of(scenario: Scenario) -> Prices:
 
 def network_cost(scenario: Scenario) -> Cost:
     """What the network costs, without a server's own host; within the budget, if there is one."""
-    cluster, fabric = scenario.cluster, _built(scenario, 0)
-    listed = prices_of(scenario)
-    if cluster.budget_usd is not None:
-        fabric = widened(
-            fabric,
-            factor_at_cost(cluster.topology, fabric, listed, cluster.budget_usd, cluster.price_factors),
-        )
-    return cost_of(cluster.topology, fabric, listed).times(cluster.price_factors)
+    cluster = scenario.cluster
+    return cost_of(cluster.topology, built(scenario), prices_of(scenario)).times(cluster.price_factors)
 
 
 @lru_cache(maxsize=2)  # variants mostly share a network, and large ones take seconds to build
