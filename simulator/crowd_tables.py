@@ -11,6 +11,7 @@ from simulator.contention import set_free
 from simulator.min_tree import put
 from simulator.ripple import named
 from simulator.share_tables import END, Rows, Tables
+from simulator.steering import NOBODY, SEVERAL
 
 PRESENT, AWAY, BUSY = 0, 1, 2  # what those that pause do: as now; nothing; send as fast as they can
 
@@ -49,7 +50,21 @@ def _room(t: Tables, link: Any, a: int, mine: float, state: int) -> Any:  # floa
 
 
 @compiled
-def crowd(tables: Tables, a: int, links: Rows, rates: Rows) -> int:
+def _who(t: Tables, link: Any, a: int) -> int:
+    """The one that pauses on a link, out of step with `a`; NOBODY or SEVERAL."""
+    found, e = NOBODY, link.first
+    while e != END:
+        entry = t.entries[e]
+        e = entry.next
+        pauses = t.activities[entry.activity].pauses
+        if entry.activity == a or pauses == 0 or (pauses > 1 and pauses == t.activities[a].pauses):
+            continue
+        found = entry.activity if found == NOBODY else SEVERAL
+    return found
+
+
+@compiled
+def crowd(tables: Tables, a: int, links: Rows, who: Rows, rates: Rows) -> int:
     """The shared links of `a`; in the rows of `rates` what it could have with those that pause in each state.
 
     -> how many links. BUSY leaves no more than PRESENT, AWAY no less.
@@ -60,7 +75,7 @@ def crowd(tables: Tables, a: int, links: Rows, rates: Rows) -> int:
         entry = t.entries[e]
         e = entry.after
         link = t.links[entry.link]
-        links[n] = entry.link
+        links[n], who[n] = entry.link, _who(t, link, a)
         present = _room(t, link, a, entry.edges, PRESENT)
         rates[PRESENT, n] = present
         rates[AWAY, n] = max(_room(t, link, a, entry.edges, AWAY), present)

@@ -110,9 +110,9 @@ class FairShare:
     def crowd(self, number: int) -> Crowd:
         """Which of its links an activity shares, and what the others leave it there."""
         room = len(self._links[number][0])
-        links, rates = np.empty(room, np.int64), np.empty((3, room))
-        found = self._steered.crowd(self._arrays, number, links, rates)
-        return Crowd(links[:found], *rates[:, :found])
+        links, who, rates = np.empty(room, np.int64), np.empty(room, np.int64), np.empty((3, room))
+        found = self._steered.crowd(self._arrays, number, links, who, rates)
+        return Crowd(links[:found], *rates[:, :found], who[:found])
 
     def note_pauses(self, number: int, team: int) -> None:
         """An activity is there part of the time only, where others than its team ask for their crowd."""

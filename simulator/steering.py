@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from simulator.fairshare import FairShare
 
 
+NOBODY, SEVERAL = -1, -2
+
+
 class Crowd(NamedTuple):
     """The links that an activity shares, and the rate (bytes/s) each of its members could have there.
 
@@ -30,12 +33,14 @@ class Crowd(NamedTuple):
         mean: with all others at their present rates, shape (k,).
         idle: with those that pause away, shape (k,).
         busy: with those that pause sending as fast as they can, shape (k,).
+        who: number of the one that pauses there; SEVERAL, or NOBODY, shape (k,).
     """
 
     links: IntArray
     mean: FloatArray
     idle: FloatArray
     busy: FloatArray
+    who: IntArray
 
 
 class Course(NamedTuple):

@@ -11,37 +11,69 @@ LEAST_WEIGHT = 1e-6  # of an edge that waits
 
 
 @compiled
-def hold_back(moved: FloatArray, chunk: float, total: float, coupled: bool) -> None:
-    """No edge is more than a chunk ahead of the one before (two turns of the ring), none beyond the end."""
-    n = len(moved)
-    if coupled:
-        for e in range(1, 2 * n):
-            moved[e % n] = min(moved[e % n], moved[(e - 1) % n] + chunk)
-    for e in range(n):
-        moved[e] = min(moved[e], total)
+def advance(moved: FloatArray, speed: FloatArray, seconds: float, total: float) -> FloatArray:
+    """Bytes each edge will have moved, not held back by those before it in the ring; none beyond `total`."""
+    after = np.empty_like(moved)
+    for e in range(len(moved)):
+        after[e] = min(moved[e] + speed[e] * seconds, total)
+    return after
 
 
 @compiled
-def mean_least(idle: FloatArray, busy: FloatArray, q: FloatArray, n: int, most: float) -> float:
-    """Mean of the least of `most` and n shares, each idle[i] with probability q[i], else busy[i].
+def hold_back(after: FloatArray, moved: FloatArray, speed: FloatArray, chunk: float) -> None:
+    """Edges cannot send what they have not received: whole chunks, of which a part is always under way.
 
-    The distribution is taken apart from the top: E = sum over thresholds of dt prod P(share >= t).
+    Args:
+        after: bytes each edge would have moved by itself, changed in place.
+        moved: bytes each edge has moved so far: it does not go back.
+        speed: bytes/s of each edge.
+        chunk: bytes.
     """
+    n, slowest = len(after), speed.min()
+    reach = after.copy()
+    for e in range(1, 2 * n):  # two turns: round the whole ring from wherever the slowest is
+        reach[e % n] = min(reach[e % n], reach[(e - 1) % n] + chunk)
+    for e in range(n):
+        under_way = 0.5 * (1.0 + slowest / speed[e]) * chunk
+        after[e] = max(min(after[e], reach[e - 1] + chunk - under_way), moved[e])
+
+
+@compiled
+def chance_of(share: FloatArray, who: IntArray, n: int, level: float) -> float:
+    """The chance that all n links leave `level` or more; rows of `share`: idle, busy, chance of idle.
+
+    The edges of one ring are there at the same times: links with one `who` are idle together, as far as their
+    chances allow. Others are independent.
+    """
+    chance = 1.0
+    for i in range(n):
+        least, first = 1.0, True
+        for j in range(n):
+            if j == i or (who[j] == who[i] and who[i] >= 0):
+                first = first and j >= i
+                if share[1, j] < level:
+                    least = min(least, share[2, j] if share[0, j] >= level else 0.0)
+        if first:
+            chance *= least
+    return chance
+
+
+@compiled
+def mean_least(share: FloatArray, who: IntArray, n: int, most: float) -> float:
+    """Mean of the least of `most` and of n links' shares: the sum over levels of rise times chance."""
     mean, reached = 0.0, 0.0
-    while True:
-        above, chance = most, 1.0
-        for i in range(n):  # the next threshold, and the chance that all shares reach it
-            if reached < busy[i] < above:
-                above = busy[i]
-            if reached < idle[i] < above:
-                above = idle[i]
+    while reached < most:
+        level = most
         for i in range(n):
-            if busy[i] < above:
-                chance *= q[i] if idle[i] >= above else 0.0
-        mean += (above - reached) * chance
-        if chance == 0.0 or above == most:
-            return mean
-        reached = above
+            for state in range(2):
+                if reached < share[state, i] < level:
+                    level = share[state, i]
+        chance = chance_of(share, who, n, level)
+        if chance == 0.0:
+            break
+        mean += (level - reached) * chance
+        reached = level
+    return mean
 
 
 @compiled
@@ -50,9 +82,8 @@ def rates(
     alone: FloatArray,
     hops: IntArray,
     place: IntArray,
-    mean: FloatArray,
-    idle: FloatArray,
-    busy: FloatArray,
+    states: FloatArray,
+    who: IntArray,
 ) -> None:
     """Bytes/s of each edge while it sends, in the mean over the states of its links, shape (edges,).
 
@@ -61,25 +92,25 @@ def rates(
         alone: what an edge has at the most.
         hops: links of each edge, as places in the bundle's list, shape (edges, hops).
         place: where each of these links stands in the crowd, -1 if nobody else uses it, shape (links + 1,).
-        mean: of the crowd.
-        idle: of the crowd.
-        busy: of the crowd.
+        states: mean, idle and busy of the crowd, shape (3, k).
+        who: of the crowd, shape (k,).
     """
     width = hops.shape[1]
-    high, low, chance = np.empty(width), np.empty(width), np.empty(width)
+    share, there = np.empty((3, width)), np.empty(width, np.int64)
     for e in range(len(rate)):
         most, n = alone[e], 0
         for h in range(width):
             k = place[hops[e, h]]
             if k < 0:
                 continue
-            if idle[k] > busy[k]:
-                high[n], low[n] = idle[k], busy[k]
-                chance[n] = (mean[k] - busy[k]) / (idle[k] - busy[k])
+            mean, idle, busy = states[0, k], states[1, k], states[2, k]
+            if idle > busy:
+                share[0, n], share[1, n], share[2, n] = idle, busy, (mean - busy) / (idle - busy)
+                there[n] = who[k]
                 n += 1
             else:
-                most = min(most, mean[k])
-        rate[e] = mean_least(high, low, chance, n, most)
+                most = min(most, mean)
+        rate[e] = mean_least(share, there, n, most)
 
 
 @compiled

@@ -6,14 +6,16 @@ A bundle alone on its links moves all its edges at one rate. Where it shares lin
 path; latency and slow neighbours leave it idle in between. So another ring on a link is there part of the
 time, and an edge over several such links has the mean of the least of their shares, which is less than the
 least of the means. Each link is taken to be in one of two states, its rings all sending or all idle, with the
-mean of what they leave on average; the links of a path are taken to be independent.
+mean of what they leave on average. The links of a path are taken to be independent, but for those with the
+same ring, whose edges all send at the same time.
 
 *Run-ahead.* A member may send what it has received: edge e is at most one chunk ahead of edge e - 1, so up
 to n - 1 chunks, half an all-reduce, ahead of a slow one. Links that are slow one after the other do not add
 up. The bytes p_e that each edge has moved are kept: after t seconds at speeds v_e
 
-    p_e = min_k (p_{e-k} + v_{e-k} t + k s)
+    p_e = min_k (p_{e-k} + v_{e-k} t + (k - u_e) s),    u_e = (1 + v_min / v_e) / 2
 
+with u_e s the mean part of a chunk that is under way and cannot be sent on,
 and the bundle ends when the last edge has moved its bytes at its present speed. Meanwhile each edge loads
 its links at the speed it really has (averaged until the next look). The messages of an all-to-all wait for
 nobody. Bundles of more than `MOST_EDGES` edges, where the slow links of a moment even out, do without this:
@@ -113,9 +115,10 @@ class Progress:
         """Bytes each edge will have moved, if its speed and those before it stay, shape (edges,)."""
         from simulator.collectives import edges  # compiled: only where links are shared
 
-        moved = self._moved + self._speed * seconds
-        edges.hold_back(moved, self._chunk, self._total, self.pauses)
-        return moved
+        after = edges.advance(self._moved, self._speed, seconds, self._total)
+        if self.pauses:
+            edges.hold_back(after, self._moved, self._speed, self._chunk)
+        return after
 
     def _speeds(self, rate: FloatArray) -> FloatArray:
         """Bytes/s of each edge, latency counted, if it gets `rate` while it sends."""
@@ -132,7 +135,8 @@ class Progress:
         place = np.full(len(self._load.links) + 1, -1)
         place[places] = np.arange(len(places))
         rate = np.empty_like(self._alone)
-        edges.rates(rate, self._alone, self._load.hops, place, crowd.mean, crowd.idle, crowd.busy)
+        states = np.stack([crowd.mean, crowd.idle, crowd.busy])
+        edges.rates(rate, self._alone, self._load.hops, place, states, crowd.who)
         return rate
 
     def _weights(self, speed: FloatArray, places: IntArray) -> FloatArray:

@@ -13,7 +13,7 @@ from simulator.collectives.edges import rates
 from simulator.collectives.progress import Progress, progress
 from simulator.fabric import Fabric
 from simulator.network import Network
-from simulator.steering import Crowd
+from simulator.steering import NOBODY, SEVERAL, Crowd
 
 B, A = 1e9, 1e-6
 
@@ -46,41 +46,50 @@ def ring_load(n, op="all_reduce", algorithm="ring"):
     return group.plan(op, algorithm).loads[0]
 
 
-def crowd(links=(), mean=(), idle=None, busy=None):
+def crowd(links=(), mean=(), idle=None, busy=None, who=None):
     mean = np.array(mean, dtype=float)
     idle = mean if idle is None else np.array(idle, dtype=float)
     busy = mean if busy is None else np.array(busy, dtype=float)
-    return Crowd(np.array(links, dtype=np.int64), mean, idle, busy)
+    who = np.full(len(mean), NOBODY) if who is None else np.array(who)
+    return Crowd(np.array(links, dtype=np.int64), mean, idle, busy, who)
 
 
-def test_the_least_share_is_the_mean_over_all_states():
+@pytest.mark.parametrize("who", [[SEVERAL] * 4, [7, 3, 7, 3], [5, 5, 5, 5], [9, SEVERAL, 9, SEVERAL]])
+def test_the_least_share_is_the_mean_over_all_states(who):
+    """Links of one ring are idle together, by one draw for all of them; others by a draw each."""
     rng = np.random.default_rng(1)
     k, hops, edges = 4, 3, 5
-    for _ in range(200):
+    for _ in range(100):
         busy = rng.uniform(0.1, 0.5, k)
+        busy[0] = busy[1]  # equal levels
         idle = busy + rng.choice([0.0, 1.0], k) * rng.uniform(0.0, 0.5, k)
         mean = busy + rng.uniform(0, 1, k) * (idle - busy)
-        busy[0] = busy[1]  # equal thresholds
         met = np.stack([rng.permutation(k + hops)[:hops] for _ in range(edges)])
         place = np.array([0, 1, 2, 3, -1, -1, -1])
         alone, found = rng.uniform(0.2, 1.0, edges), np.empty(edges)
-        rates(found, alone, met, place, mean, idle, busy)
+        rates(found, alone, met, place, np.stack([mean, idle, busy]), np.array(who))
         for e in range(edges):
             links = [m for m in met[e] if m < k]
-            assert found[e] == pytest.approx(over_all_states(links, alone[e], mean, idle, busy), rel=1e-12)
+            want = over_all_states(links, alone[e], mean, idle, busy, who)
+            assert found[e] == pytest.approx(want, rel=1e-12)
 
 
-def over_all_states(links, alone, mean, idle, busy):
+def over_all_states(links, alone, mean, idle, busy, who):
+    """Cut each draw's range where a link's state changes, and sum over all cells."""
+    gap = idle - busy
+    q = np.where(gap > 0, (mean - busy) / np.where(gap > 0, gap, 1), 1.0)
+    draws = [who[m] if who[m] >= 0 else ("own", m) for m in links]
+    cuts = {
+        d: sorted({0.0, 1.0, *(q[m] for m, o in zip(links, draws, strict=True) if o == d)}) for d in draws
+    }
     want = 0.0
-    for state in product([0, 1], repeat=len(links)):
-        chance, least = 1.0, alone
-        for link, is_idle in zip(links, state, strict=True):
-            gap = idle[link] - busy[link]
-            q = (mean[link] - busy[link]) / gap if gap > 0 else 1.0
-            chance *= q if is_idle else 1 - q
-            share = mean[link] if gap <= 0 else idle[link] if is_idle else busy[link]
-            least = min(least, share)
-        want += chance * least
+    for cell in product(*(range(len(cut) - 1) for cut in cuts.values())):
+        at = {d: (cuts[d][i], cuts[d][i + 1]) for d, i in zip(cuts, cell, strict=True)}
+        least = alone
+        for m, d in zip(links, draws, strict=True):
+            state = idle[m] if at[d][1] <= q[m] else busy[m]
+            least = min(least, mean[m] if gap[m] <= 0 else state)
+        want += least * np.prod([b - a for a, b in at.values()])
     return want
 
 
@@ -95,23 +104,35 @@ def test_alone_the_course_is_the_formula():
     assert later.steer(2.0005, crowd(), 0.0).left == pytest.approx(course.left - 0.0005)
 
 
-def test_no_edge_is_more_than_a_chunk_ahead_of_the_one_before():
-    """Against small steps of the same equations."""
+def test_edges_are_held_back_by_those_before():
+    """One slow edge: the k-th after it runs k chunks ahead, less what is under way."""
     n, chunk = 6, 1.0
-    rng = np.random.default_rng(4)
     steered = Progress(ring_load(n), chunk, "left", 0.0)
-    for _ in range(20):
-        steered._moved = np.zeros(n)
+    steered._speed = np.full(n, 1.0)
+    steered._speed[2] = 0.25
+    under_way = (1 + 0.25) / 2
+    after = steered.moved_after(8.0)
+    assert after[2] == 2.0
+    for k in range(1, n):
+        assert after[(2 + k) % n] == pytest.approx(min(8.0, 2.0 + k - under_way))
+
+
+def test_edges_do_not_go_back_and_not_beyond_the_end():
+    rng = np.random.default_rng(4)
+    n, chunk = 6, 1.0
+    steered = Progress(ring_load(n), chunk, "left", 0.0)
+    for _ in range(200):
+        steered._moved = rng.uniform(0, 9, n)
         steered._speed = rng.uniform(0.2, 1.0, n)
-        moved, dt = np.zeros(n), 1e-3
-        for _ in range(3000):
-            step = moved + steered._speed * dt
-            for _ in range(n):
-                step = np.minimum(step, np.roll(step, 1) + chunk)
-            moved = np.minimum(step, 2 * (n - 1) * chunk)
-        assert steered.moved_after(3.0) == pytest.approx(moved, rel=1e-9)
-        ahead = moved - np.roll(moved, 1)
-        assert ahead.max() <= chunk * (1 + 1e-9)
+        after = steered.moved_after(rng.exponential(3.0))
+        assert (after >= steered._moved).all()
+        assert (after <= steered._total).all()
+
+
+def test_equal_edges_keep_abreast():
+    steered = Progress(ring_load(5), 1.0, "left", 0.0)
+    steered._speed = np.full(5, 0.5)
+    assert steered.moved_after(3.0).tolist() == [1.5] * 5
 
 
 def sail(steered, begin, end, others):
@@ -134,7 +155,7 @@ def test_links_that_are_slow_one_after_the_other_do_not_add_up():
     sail(steered, 0.0, 0.5 * total, crowd([0], [B / 2]))
     sail(steered, 0.5 * total, total, crowd([5], [B / 2]))
     end = total + steered.steer(total, crowd(), 0.0).left
-    assert end == pytest.approx(1.301 * total, rel=0.05)  # message by message 1.301; all at one rate 1.5
+    assert end == pytest.approx(1.301 * total, rel=0.10)  # message by message 1.301; all at one rate 1.5
 
 
 def test_edges_have_moved_what_they_have_loaded():
