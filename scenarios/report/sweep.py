@@ -12,7 +12,7 @@ from typing import Any
 from scenarios.files import write_text
 from scenarios.report.figure import Figure
 from scenarios.report.page import page, paragraph, place, section, table, text
-from scenarios.report.sweep_charts import charts
+from scenarios.report.sweep_charts import charts, tuned
 from scenarios.report.sweep_front import trade_offs
 from scenarios.report.sweep_verdict import verdict
 from scenarios.report.sweeping import Sweeping, gather
@@ -41,11 +41,12 @@ def write_sweep_report(root: Path, path: Path) -> tuple[str, int]:
     sweeping = gather(root)
     name = str(sweeping.about["name"])
     headline, rest = verdict(sweeping)
-    over, traded = charts(sweeping), trade_offs(sweeping)
+    alike, over, traded = tuned(sweeping), charts(sweeping), trade_offs(sweeping)
     parts = [
         f"<h1>{text(name)}</h1>",
         paragraph(_meta(sweeping), "meta"),
         f'<div class="verdict"><p class="headline">{text(headline)}</p>{paragraph(rest)}</div>',
+        _tuned(sweeping, alike),
         _best(sweeping),
         _over(sweeping, over),
         _traded(traded),
@@ -54,7 +55,7 @@ def write_sweep_report(root: Path, path: Path) -> tuple[str, int]:
         _swept(sweeping),
     ]
     body = "\n".join(part for part in parts if part)
-    write_text(page(f"{name}: Paceline sweep", body, [*over, *traded]), path)
+    write_text(page(f"{name}: Paceline sweep", body, [*alike, *over, *traded]), path)
     return headline, len(sweeping.rows)
 
 
@@ -65,6 +66,18 @@ def _meta(sweeping: Sweeping) -> str:
     axes = [f"{len(axis.points)} x {axis.title}" for axis in sweeping.axes]
     seeds, version = plural(len(about["seeds"]), "seed"), f"Paceline {about['paceline']}"
     return " · ".join(["Sweep", plural(len(sweeping.variants), "variant"), *axes, seeds, runs, version])
+
+
+def _tuned(sweeping: Sweeping, figures: Sequence[Figure]) -> str:
+    if not figures or sweeping.tuned is None:
+        return ""
+    across, up = sweeping.tuned
+    note = (
+        f"Each cell at its own best {short_keys(sweeping.keys)[sweeping.best['by']]}, which stands in it; "
+        f"{sweeping.measure.better}. Framed: the best {up.title} of each {across.title}."
+    )
+    heading = f"{title(sweeping.measure.metric).capitalize()}, all tuned alike"
+    return section(heading, *(place(figure) for figure in figures), paragraph(note, "note"))
 
 
 def _best(sweeping: Sweeping) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from scenarios.report.charts import LOG_FROM, log_ticks
 from scenarios.report.figure import COLOURS, Figure, axis, colour, dash, packed, plain, time_unit
 from scenarios.report.sweeping import Axis, Sweeping
+from scenarios.sweeps.points import as_text
 from scenarios.sweeps.settings import Measure, Setting, said, title
 
 #: Charts of one sweep, and cells of a heat map that have their number written in them.
@@ -23,6 +24,24 @@ LOG_X_FROM = 8.0
 
 #: From this share of the scale on, a cell is dark where the page is light.
 DARK_FROM = 0.68
+
+
+def tuned(sweeping: Sweeping) -> list[Figure]:
+    """What each group comes to at its best value, where there are two kinds of groups."""
+    if (axes := sweeping.tuned) is None:
+        return []
+    across, up = axes
+    cells = {
+        (row, column): sweeping.chosen({up.keys[0]: low[0], across.keys[0]: right[0]})
+        for (row, low), (column, right) in product(enumerate(up.points), enumerate(across.points))
+    }
+    metric, by = sweeping.measure.metric, sweeping.best["by"]
+    means = [mean for one in cells.values() if one and (mean := one.mean(metric)) is not None]
+    if not means:
+        return []
+    scale = _Scale(min(means), max(means))
+    remarks = {place: f" at {as_text(one.values[by])}" if one else "" for place, one in cells.items()}
+    return [_Heat(sweeping.measure, cells, across, up, scale, "", remarks, True).figure("heat-tuned")]
 
 
 def charts(sweeping: Sweeping) -> list[Figure]:
@@ -39,7 +58,7 @@ def charts(sweeping: Sweeping) -> list[Figure]:
         cells = _cells(sweeping, variant, (across, up, *rest), fixed)
         if any(cells.values()) and len(found) < MOST_CHARTS:
             name = _heading(sweeping, variant, rest, fixed)
-            found.append(_Heat(sweeping.measure, cells, across, up, scale, name).figure(len(found)))
+            found.append(_Heat(sweeping.measure, cells, across, up, scale, name).figure(f"heat-{len(found)}"))
     return found
 
 
@@ -85,7 +104,17 @@ class _Scale:
 
 @dataclass(frozen=True)
 class _Heat:
-    """One heat map."""
+    """One heat map.
+
+    Attributes:
+        measure: what the colours show.
+        cells: the setting in each.
+        across, up: the axes.
+        scale: of the colours.
+        name: heading.
+        remarks: to be written behind the numbers.
+        by_column: frame the best of each column instead of the best of all.
+    """
 
     measure: Measure
     cells: _Cells
@@ -93,13 +122,15 @@ class _Heat:
     up: Axis
     scale: _Scale
     name: str
+    remarks: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    by_column: bool = False
 
-    def figure(self, number: int) -> Figure:
+    def figure(self, place: str) -> Figure:
         """As a figure."""
         rows, columns = range(len(self.up.points)), range(len(self.across.points))
-        means = {place: one.mean(self.measure.metric) if one else None for place, one in self.cells.items()}
-        words = {place: said(self.measure.metric, mean, self._why(place)) for place, mean in means.items()}
-        shares = {place: None if mean is None else self.scale.share(mean) for place, mean in means.items()}
+        means = {at: one.mean(self.measure.metric) if one else None for at, one in self.cells.items()}
+        words = {at: self._words(at, mean) for at, mean in means.items()}
+        shares = {at: None if mean is None else self.scale.share(mean) for at, mean in means.items()}
         hover = f"{plain(self.up.title)} %{{customdata[0]}}, {plain(self.across.title)} %{{customdata[1]}}"
         trace = {
             "type": "heatmap", "zmin": 0, "zmax": 1, "showscale": False, "xgap": 2, "ygap": 2,
@@ -113,13 +144,26 @@ class _Heat:
         layout = {
             "title": {**heading, "yref": "container", "yanchor": "top", "pad": {"t": 8}},
             "xaxis": axis(self.across.title, **_places(self.across)),
-            "yaxis": axis(self.up.title, **_places(self.up)),
-            "hovermode": "closest", "shapes": _frame(means, self.measure),
+            "yaxis": axis(self.up.title, **_places(self.up, not self.up.ascends)),
+            "hovermode": "closest", "shapes": self._frames(means),
             "annotations": _written(words, shares) if len(words) <= MOST_NUMBERS else [],
         }  # fmt: skip
         over = f"{title(self.measure.metric)} over {self.across.title} and {self.up.title}"
         alt = f"{over}{f' for {self.name}' if self.name else ''}"
-        return Figure(f"heat-{number}", [trace], layout, 120 + 46 * min(len(rows), 14), alt)
+        return Figure(place, [trace], layout, 120 + 46 * min(len(rows), 14), alt)
+
+    def _words(self, at: tuple[int, int], mean: float | None) -> str:
+        written = said(self.measure.metric, mean, self._why(at))
+        return written + self.remarks.get(at, "") if mean is not None else written
+
+    def _frames(self, means: _Means) -> list[dict[str, Any]]:
+        """Frames round the best cells."""
+        if not self.by_column:
+            return _frame(means, self.measure)
+        columns = [
+            {at: mean for at, mean in means.items() if at[1] == n} for n in range(len(self.across.points))
+        ]
+        return [shape for column in columns for shape in _frame(column, self.measure)]
 
     def _why(self, place: tuple[int, int]) -> str:
         """Why a cell has no number."""
@@ -132,10 +176,11 @@ class _Heat:
         )
 
 
-def _places(one: Axis) -> dict[str, Any]:
-    places = list(range(len(one.points)))
+def _places(one: Axis, down: bool = False) -> dict[str, Any]:
+    """An axis of cells; `down` for names, which are read from the top."""
+    places, ends = list(range(len(one.points))), [-0.5, len(one.points) - 0.5]
     return {
-        "tickvals": places, "ticktext": one.labels, "range": [-0.5, len(places) - 0.5], "showgrid": False,
+        "tickvals": places, "ticktext": one.labels, "range": ends[:: -1 if down else 1], "showgrid": False,
         "zeroline": False, "fixedrange": True,
     }  # fmt: skip
 
@@ -153,7 +198,11 @@ def _written(
     return found
 
 
-def _frame(means: Mapping[tuple[int, int], float | None], measure: Measure) -> list[dict[str, Any]]:
+_Means = Mapping[tuple[int, int], float | None]
+"""(row, column) of a heat map -> the number there."""
+
+
+def _frame(means: _Means, measure: Measure) -> list[dict[str, Any]]:
     """A frame round the best cell."""
     sign = 1 if measure.goal == "min" else -1
     there = [(sign * mean, place) for place, mean in means.items() if mean is not None]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from scenarios.report.sweeping import Sweeping
 from scenarios.sweeps.points import as_text, short_keys
@@ -12,6 +13,9 @@ from scenarios.words import listed, plural
 
 #: Settings of which the means differ by less than this share are equally good.
 EQUAL = 0.01
+
+#: Groups whose winners stand in the headline.
+MOST_GROUPS = 6
 
 
 def verdict(sweeping: Sweeping) -> tuple[str, str]:
@@ -72,10 +76,8 @@ def _tuned(best: Mapping[str, object]) -> tuple[str, str]:
     if not found:
         return f"No value of {by} gives a {title(metric)} in any run.", ""
     sign = 1 if best["goal"] == "min" else -1
-    first = min(found, key=lambda one: (one["without"], sign * one["mean"]))
-    where = ", ".join(as_text(first[key]) for key in within)
-    value = said(metric, first["mean"])
-    headline = f"Best {title(metric)}: {f'{where}: ' if where else ''}{short} {as_text(first[by])}, {value}."
+    order = sorted(found, key=lambda one: (one["without"], sign * one["mean"]))
+    headline = _first(order, metric, by, within)
     parts = []
     if len(found) > 1:
         chosen = sorted({as_text(one[by]) for one in found}, key=_sortable)
@@ -86,6 +88,22 @@ def _tuned(best: Mapping[str, object]) -> tuple[str, str]:
     if ends := sum(one["at_end"] for one in found):
         parts.append(f"In {ends} the best value is the last of its list: a wider list may do better.")
     return headline, " ".join(parts)
+
+
+def _first(order: Sequence[Mapping[str, Any]], metric: str, by: str, within: Sequence[str]) -> str:
+    """The best choice; the best variant of each group where a few groups have several."""
+    others = [key for key in within if key != "variant"]
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for one in order:
+        groups.setdefault(", ".join(as_text(one[key]) for key in others), []).append(one)
+    if "variant" in within and 1 < len(groups) <= MOST_GROUPS:
+        first = [
+            f"{name}: {ours[0]['variant']} ({said(metric, ours[0]['mean'])})" for name, ours in groups.items()
+        ]
+        return f"Best {title(metric)}, all tuned alike: {'; '.join(sorted(first))}."
+    where, short = ", ".join(as_text(order[0][key]) for key in within), short_keys([by, *within])[by]
+    value = said(metric, order[0]["mean"])
+    return f"Best {title(metric)}: {f'{where}: ' if where else ''}{short} {as_text(order[0][by])}, {value}."
 
 
 def _sortable(shown: str) -> tuple[float, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,14 @@ class Axis:
         numeric = len(self.keys) == 1 and all(is_number(point[0]) for point in self.points)
         return [float(point[0]) for point in self.points] if numeric else None
 
+    @property
+    def ascends(self) -> bool:
+        """Whether the points are numbers or quantities, and not names."""
+        return all(is_number(one) or _QUANTITY.fullmatch(str(one)) for point in self.points for one in point)
+
+
+_QUANTITY = re.compile(r"[-+.0-9e]+ \S+")
+
 
 def _brief(shown: str) -> str:
     _, found, rest = shown.partition('"kind":"')
@@ -87,6 +96,27 @@ class Sweeping:
         by = self.best.get("by")
         there = [axis for axis in self.axes if len(axis.points) > 1]
         return sorted(there, key=lambda axis: (by not in axis.keys, -len(axis.points)))
+
+    @property
+    def tuned(self) -> tuple[Axis, Axis] | None:
+        """What a best value was looked for within, if that is two things that vary: across, and up."""
+        if len(within := self.best.get("within", ())) != 2:
+            return None
+        all_axes = {axis.keys: axis for axis in self.axes if len(axis.points) > 1}
+        if len(self.variants) > 1:
+            all_axes["variant",] = Axis(("variant",), "variant", [(one,) for one in self.variants])
+        pair = [all_axes.get((key,)) for key in sorted(within, key=lambda key: key == "variant")]
+        return (pair[0], pair[1]) if pair[0] and pair[1] else None
+
+    def chosen(self, group: Mapping[str, Any]) -> Setting | None:
+        """The runs at the best value of a group: values of the keys of `within`."""
+        by = self.best["by"]
+        for one in self.best["choices"]:
+            if all(one[key] == value for key, value in group.items()):
+                at = {**group, by: one[by]}
+                rows = [row for row in self.rows if all(row[key] == value for key, value in at.items())]
+                return Setting(str(group.get("variant", "")), at, rows) if rows else None
+        return None
 
     def named(self, setting: Setting) -> str:
         """A setting in words: its variant where there are several, and what varies."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -30,6 +31,8 @@ def _beside(tasks: Iterator[Task], jobs: int) -> Iterator[Done]:
     """In worker processes. When one dies, all are lost; those under way are tried again one by one."""
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
+    # A worker that has grown, by loading torch for example, is replaced by a fresh one: nothing to warn of.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     given: dict[int, Task] = {}
 
     def noted() -> Iterator[Task]:
