@@ -106,6 +106,14 @@ def _figures(profile: DeviceProfile) -> str:
     return f"{size}; {', '.join(peak)}"
 
 
+def _prices() -> Iterator[Entry]:
+    from topologies import prices
+
+    for name in prices.names():
+        said = header(prices.path_of(name))
+        yield _entry(name, said.get("Question", ""), said.get("Source", ""))
+
+
 def _models() -> Iterator[Entry]:
     from calibration import operations
 
@@ -158,6 +166,7 @@ LISTS: dict[str, Callable[[], Iterator[Entry]]] = {
     "topologies": _topologies,
     "profiles": _profiles,
     "models": _models,
+    "prices": _prices,
     "problems": _lazily("simulator.problems", "ProblemSpec"),
     "optimizers": _lazily("simulator.optimizers", "OptimizerSpec"),
     "schedules": _lazily("simulator.schedules", "ScheduleSpec"),

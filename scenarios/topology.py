@@ -114,7 +114,7 @@ def networks(name: str, asked: Asked) -> list[Shown]:
         label = scenario.variant if len(known) > 1 else study.name
         if all(one.scenario.cluster != scenario.cluster for one in found):
             found.append(_shown(label, scenario, study.nodes[scenario.variant], asked))
-    return found
+    return [replace(found[0], name=study.name)] if len(found) == 1 and asked.variant is None else found
 
 
 def _is_topology(name: str) -> bool:
@@ -183,7 +183,10 @@ def _shown(label: str, scenario: Scenario, node: Node, asked: Asked) -> Shown:
         fabric = built(scenario)
         workers_of(scenario, fabric)
     except ValueError as error:
-        raise _placed(error, node) from None
+        placed_at = _placed(error, node)
+        if asked.budget is not None and getattr(error, "at", ())[:1] == ("budget_usd",):
+            placed_at = InputError(placed_at.expected, placed_at.found, "--budget", placed_at.hint)
+        raise placed_at from None
     return Shown(label, scenario, fabric)
 
 

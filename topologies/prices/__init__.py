@@ -134,7 +134,12 @@ def load(name: str) -> Prices:
 
 @lru_cache(maxsize=16)
 def _shipped(name: str) -> Prices:
-    return read_prices(_FOLDER / f"{name}.yaml")
+    return read_prices(path_of(name))
+
+
+def path_of(name: str) -> Path:
+    """The file of a shipped list."""
+    return _FOLDER / f"{name}.yaml"
 
 
 def read_prices(path: Path) -> Prices:
