@@ -32,6 +32,7 @@ class Collectives(ABC):
     dropped: str | None
     _engine: Engine
     _wasted: int
+    _skipped: bool
 
     @property
     @abstractmethod
@@ -46,11 +47,16 @@ class Collectives(ABC):
     def communicated(self, line: Line, name: int, began: float, end: float, size: float, peer: int) -> None:
         """Account for a communication that waited from the line's time to `began` and went on to `end`."""
 
+    def missed_round(self) -> bool:
+        """Whether the worker's next collective has begun without it (backup workers)."""
+        channel = self._engine.channel(None, self.rank)
+        return channel.begun_before(channel.member(self.rank), self.line.t)
+
     @verb
     def all_mean(
         self,
         line: Line,
-        x: Vector | Part,
+        x: Vector | Part | None,
         over: str | None = None,
         drop_slowest: int = 0,
         weight: float = 1.0,
@@ -60,7 +66,7 @@ class Collectives(ABC):
 
         Args:
             line: the timeline that the verb moves; supplied by the verb's call.
-            x: this worker's contribution.
+            x: this worker's contribution; None where it has missed the round.
             over: None for all workers, `server` for those of this host, `across` for those of equal place on
                 all hosts.
             drop_slowest: begin without the last so many; a late worker's own x is dropped, it takes the
@@ -71,12 +77,14 @@ class Collectives(ABC):
         channel = self._engine.channel(over, self.rank)
         need = len(channel.ranks) - drop_slowest if drop_slowest else None
         value = x.value if isinstance(x, Part) else x
-        want = Want("all_reduce", value.nbytes, 0, need, algorithm)
+        self._skipped = value is None
+        nbytes = (self._engine.maths.initial() if value is None else value).nbytes
+        want = Want("all_reduce", nbytes, 0, need, algorithm)
         member = channel.member(self.rank)
         meeting = channel.enter(member, want)
         meeting.bring(member, value, weight)
         yield from self._meet(line, x, over, meeting)
-        if need is not None and not meeting.counted(member):
+        if value is not None and need is not None and not meeting.counted(member):
             self._wasted = self._engine.batch
         return meeting.mean(self._engine.maths)
 

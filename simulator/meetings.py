@@ -49,7 +49,7 @@ class Meeting:
         self.weights: list[float] = [1.0] * len(ranks)
         self._result: Vector | None = None
 
-    def bring(self, member: int, value: Vector, weight: float) -> None:
+    def bring(self, member: int, value: Vector | None, weight: float) -> None:
         """A member's contribution, there when it arrives; one that is too late to be counted is dropped."""
         if self._result is None:
             self.values[member] = value
@@ -144,6 +144,14 @@ class Channel:
                 f"others for {meeting.want}: all members must call the same in the same order"
             )
         return meeting
+
+    def begun_before(self, member: int, time: float) -> bool:
+        """Whether the member's next meeting has begun before `time` (seconds), without it."""
+        meeting = self._meetings.get(self._entered[member])
+        if meeting is None:
+            return False
+        began = meeting.call.began[~np.isnan(meeting.call.began)]
+        return len(began) > 0 and float(began.min()) < time
 
     def call(self, want: Want, number: int) -> Meeting:
         """Open a meeting (a cohort opens its own: all members come together)."""

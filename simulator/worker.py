@@ -64,6 +64,7 @@ class Worker(Collectives, Exchanges):
         self._engine = engine
         self._cost = engine.job.costs[rank]
         self._drawn = 0
+        self._skipped = False
         loading = engine.job.input
         self._loader = None if loading is None else loading.of_worker(rank)
         self._step_start = engine.begin
@@ -107,6 +108,9 @@ class Worker(Collectives, Exchanges):
     def _end_step(self) -> None:
         complain_of_dropped(self)
         self._engine.see_report(self.who, self._reported)
+        if self._skipped:
+            self._skipped = False
+            return  # a round it has missed is no step of its own: the time goes with the next
         spent, end = self._spent, self.line.t
         staleness = float("nan") if self._pushed is None else self._pushed.staleness
         self._engine.recorder.step(

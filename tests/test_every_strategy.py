@@ -108,7 +108,7 @@ METHODS = [
     Method(SyncSGD(), all_reduces(1), cohort=True),
     Method(SyncSGD(bucket_bytes="1 MB"), all_reduces(1), cohort=True),
     Method(SyncSGD(collective="halving_doubling"), all_reduces(1), cohort=True),
-    Method(SyncSGD(backup=1), all_reduces(1), cohort=True, alone=SyncSGD()),
+    Method(SyncSGD(backup=1, late="finish"), all_reduces(1), cohort=True, alone=SyncSGD()),
     Method(LocalSGD(h=4), all_reduces(4), cohort=True),
     Method(LocalSGD(h=3, start_step=4), lambda n, steps, s: (steps + 8) // 3 * 2 * (n - 1) * s, cohort=True),
     Method(LocalSGD(h=2, h_by_class={"cpu": 3}, weights="steps"), all_reduces(3)),

@@ -2,8 +2,10 @@
 
 Chen et al., "Revisiting Distributed Synchronous SGD", 2016 (backup workers); Li et al., "PyTorch
 Distributed", VLDB 2020 (buckets that overlap with the backward pass); Goyal et al., "Accurate, Large
-Minibatch SGD", 2017. Differences: with backup workers the late gradient is dropped and its worker takes the
-others' mean as it ends, instead of giving its gradient up at once.
+Minibatch SGD", 2017.
+Differences: with backup workers a late gradient is computed to its end and dropped; its worker then takes the
+means of the rounds that it has missed and joins the round after (`late: skip`), or computes a gradient for
+each of them too (`finish`).
 """
 
 from __future__ import annotations
@@ -30,14 +32,19 @@ class SyncSGD(Strategy):
         Literal["ring", "halving_doubling", "tree", "double_tree", "hierarchical", "direct"] | None
     ) = Field(None, description="algorithm of the all-reduce; by default the network's")
     backup: int = Field(0, ge=0, description="go on without the slowest so many gradients; one bucket then")
+    late: Literal["skip", "finish"] = Field(
+        "skip",
+        description="with backup: a late worker skips to the round under way, or takes all steps",
+    )
 
     def worker(self, w: Worker) -> Proc[None]:
         """Gradient, mean, step."""
         x, opt = w.initial_model(), w.optimizer()
         for _ in w.steps():
             if self.backup:
-                g = yield from w.gradient(x)
-                g = yield from w.all_mean(g, drop_slowest=self.backup, algorithm=self.collective)
+                missed = self.late == "skip" and w.missed_round()
+                own = None if missed else (yield from w.gradient(x))
+                g = yield from w.all_mean(own, drop_slowest=self.backup, algorithm=self.collective)
             else:
                 parts = yield from w.gradient_parts(x, self.bucket_bytes)
                 means = [w.start(w.all_mean(part, algorithm=self.collective)) for part in parts]

@@ -24,7 +24,7 @@ RING: Any = TypeAdapter(Gossip).validate_python({"graph": "ring"})
 CASES = [
     (SyncSGD(bucket_bytes="1 MB"), "process"),
     (SyncSGD(bucket_bytes="1 MB"), "cohort"),
-    (SyncSGD(backup=1), "process"),
+    (SyncSGD(backup=1, late="finish"), "process"),
     (LocalSGD(h=3), "cohort"),
     (LocalSGD(h=3), "process"),
     (ParameterServer(), "process"),

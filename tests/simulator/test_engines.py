@@ -28,7 +28,7 @@ SYNCHRONOUS = [
     SyncSGD(),
     SyncSGD(bucket_bytes="1 TB"),
     SyncSGD(bucket_bytes="1 MB"),
-    SyncSGD(backup=1),
+    SyncSGD(backup=1, late="finish"),
     SyncSGD(collective="halving_doubling"),
     SyncSGD(collective="hierarchical"),
     LocalSGD(h=3),

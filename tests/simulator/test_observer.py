@@ -20,14 +20,14 @@ from topologies.gossip import CompleteGraph, RingGraph
 LOGNORMAL = {"per": "step", "factor": {"kind": "lognormal", "mean": 1.0, "sigma": 0.3}}
 SLOW = {"where": {"worker": 2}, "per": "run", "factor": {"kind": "constant", "value": 2.0}}
 METHODS = [
-    *(SyncSGD(), SyncSGD(backup=1), LocalSGD(h=4)),
+    *(SyncSGD(), SyncSGD(backup=1, late="finish"), LocalSGD(h=4)),
     *(ParameterServer(), ParameterServer(bound=0), DPSGD(), ADPSGD()),
 ]
 every_method = pytest.mark.parametrize("strategy", METHODS, ids=repr)
 COHORTS = [
     SyncSGD(),
     SyncSGD(bucket_bytes="1 MB"),
-    SyncSGD(backup=1),
+    SyncSGD(backup=1, late="finish"),
     LocalSGD(h=4),
     LocalSGD(h=3, start_step=4),
 ]

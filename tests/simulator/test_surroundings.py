@@ -376,7 +376,9 @@ STOPS = [Stop(steps=12), Stop(time=1.2345), Stop(samples=20 * 32 + 1)]
 
 @pytest.mark.parametrize("stop", STOPS, ids=repr)
 @pytest.mark.parametrize("fidelity", ["flows", "bundles"])
-@pytest.mark.parametrize("strategy", [RING, SyncSGD(bucket_bytes="10 MB", backup=1), LocalSGD(h=3)], ids=repr)
+@pytest.mark.parametrize(
+    "strategy", [RING, SyncSGD(bucket_bytes="10 MB", backup=1, late="finish"), LocalSGD(h=3)], ids=repr
+)
 def test_both_engines_give_one_digest(make_pair, strategy, fidelity, stop):
     job = make_pair(strategy, ParameterServer(), fidelity=fidelity, stop=stop, **AROUND)
     process, cohort = run(job, "process"), run(job, "cohort")

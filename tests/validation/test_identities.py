@@ -244,7 +244,7 @@ def test_backup_workers_leave_out_who_is_late(make_job, finished, engine, late):
         {"where": {"worker": N - 1 - k}, "per": "run", "factor": {"kind": "constant", "value": 5.0}}
         for k in range(late)
     ]
-    base = job(make_job, SyncSGD(backup=late), stragglers=(ROUGH[0], *always))
+    base = job(make_job, SyncSGD(backup=late, late="finish"), stragglers=(ROUGH[0], *always))
     engine_of_run = finished(base, engine)
     wanted = large_batch(PLAIN, Quadratic(dimension=10), N - late)
     assert apart(engine_of_run.model_now().data, wanted) < 1e-10
@@ -256,14 +256,14 @@ def test_backup_workers_leave_out_who_is_late(make_job, finished, engine, late):
 
 def test_of_equal_workers_the_last_ranks_are_late(model):
     """Ties by rank."""
-    learned = model(SyncSGD(backup=2), stragglers=())
+    learned = model(SyncSGD(backup=2, late="finish"), stragglers=())
     assert apart(learned, large_batch(PLAIN, Quadratic(dimension=10), N - 2)) < 1e-10
 
 
 def test_a_late_worker_goes_on_at_once(make_job):
     """It neither waits nor is waited for: its steps take its gradients' time, the others' theirs."""
     slow = {"where": {"worker": 3}, "per": "run", "factor": {"kind": "constant", "value": 10.0}}
-    found = run(job(make_job, SyncSGD(backup=1), 4, stragglers=(slow,), problem=None))
+    found = run(job(make_job, SyncSGD(backup=1, late="finish"), 4, stragglers=(slow,), problem=None))
     steps, late = found.steps, found.steps["worker"] == 3
     length = steps["end_s"] - steps["start_s"]
     np.testing.assert_allclose(length[late], 10 * (0.1 + 0.002), rtol=1e-12)
@@ -305,3 +305,18 @@ def test_asynchronous_gossip_stays_together(make_job, graph):
     """Equal workers all ask at once, and the network is slower than they: averages overlap, and hold."""
     asked = job(make_job, ADPSGD(), 16, gossip=graph, stragglers=(), bandwidth="200 MB/s")
     assert run(asked).summary["consensus_distance"] < 1
+
+
+def test_a_late_worker_skips_to_the_round_under_way(make_job, finished):
+    """One worker is 5.5 times slower: nobody waits for it, its gradients are dropped, it applies the means."""
+    slow = {"where": {"worker": 3}, "per": "run", "factor": {"kind": "constant", "value": 5.5}}
+    base = job(make_job, SyncSGD(backup=1), 4, stragglers=(slow,))
+    found, result = finished(base), run(base)
+    *fast, late = result.workers["steps"].tolist()
+    assert fast == [STEPS] * 3
+    assert 6 <= late <= STEPS / 3
+    assert result.summary["samples_wasted"] == late * found.batch
+    assert result.summary["simulated_s"] < 0.25 * STEPS  # the others' steps, not the slow one's
+    models = [worker.model_at(1e9).data for worker in found.workers]
+    assert all(apart(own, models[0]) == 0 for own in models)
+    assert apart(models[0], large_batch(PLAIN, Quadratic(dimension=10), 3)) < 1e-10

@@ -113,7 +113,7 @@ LOGNORMAL = {"per": "step", "factor": {"kind": "lognormal", "mean": 1.0, "sigma"
 
 @pytest.mark.parametrize("stop", [Stop(steps=20), Stop(time=1.7), Stop(samples=32 * 41)], ids=repr)
 @pytest.mark.parametrize("prefetch", [0, 1, 3])
-@pytest.mark.parametrize("strategy", [SyncSGD(), SyncSGD(backup=1), LocalSGD(h=3)], ids=repr)
+@pytest.mark.parametrize("strategy", [SyncSGD(), SyncSGD(backup=1, late="finish"), LocalSGD(h=3)], ids=repr)
 def test_both_engines_agree(make_job, strategy, prefetch, stop):
     loading = Loading(np.linspace(0.05, 0.13, 5), prefetch)
     job = make_job(strategy, n=5, stragglers=(LOGNORMAL,), stop=stop, input=loading)
