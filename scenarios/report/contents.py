@@ -259,5 +259,5 @@ def _waiting(findings: Findings, drawn: _Drawn) -> str:
 
 def _links(findings: Findings, drawn: _Drawn) -> str:
     figures = [drawn.place(figure) for figure in waiting.links(findings)]
-    note = "Bytes carried / (bandwidth x simulated time), per direction; the peak is in the tooltip."
+    note = "Bytes of all senders / (bandwidth x simulated time), per direction; the peak is in the tooltip."
     return section("Load per link", *figures, paragraph(note, "note") if figures else "")
