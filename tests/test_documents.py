@@ -41,12 +41,14 @@ def paceline(*arguments: str, cwd: Path) -> str:
 
 
 def test_readme_scenario_and_its_commands(tmp_path):
-    (text,) = blocks("yaml")
-    (tmp_path / text.splitlines()[0].removeprefix("# ")).write_text(text)
+    names = [text.splitlines()[0].removeprefix("# ") for text in blocks("yaml")]
+    for name, text in zip(names, blocks("yaml"), strict=True):
+        (tmp_path / name).write_text(text)
     commands = [line.split("#")[0].split() for line in blocks("bash")[2].splitlines()]
     assert [command[0] for command in commands] == ["paceline"] * 4
     for command in commands:
         assert paceline(*command[1:], cwd=tmp_path)
+    assert "36 runs" in paceline("sweep", "tune.yaml", "--dry-run", "--set", "stop={steps: 2}", cwd=tmp_path)
 
 
 def test_readme_python(tmp_path, monkeypatch, capsys):

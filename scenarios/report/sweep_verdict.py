@@ -77,7 +77,7 @@ def _tuned(best: Mapping[str, object]) -> tuple[str, str]:
         return f"No value of {by} gives a {title(metric)} in any run.", ""
     sign = 1 if best["goal"] == "min" else -1
     order = sorted(found, key=lambda one: (one["without"], sign * one["mean"]))
-    headline = _first(order, metric, by, within)
+    headline = _first(order, choices, metric, by, within)
     parts = []
     if len(found) > 1:
         chosen = sorted({as_text(one[by]) for one in found}, key=_sortable)
@@ -90,17 +90,20 @@ def _tuned(best: Mapping[str, object]) -> tuple[str, str]:
     return headline, " ".join(parts)
 
 
-def _first(order: Sequence[Mapping[str, Any]], metric: str, by: str, within: Sequence[str]) -> str:
+def _first(
+    order: Sequence[Mapping[str, Any]], choices: Sequence[Mapping[str, Any]], metric: str, by: str,
+    within: Sequence[str],
+) -> str:  # fmt: skip
     """The best choice; the best variant of each group where a few groups have several."""
     others = [key for key in within if key != "variant"]
-    groups: dict[str, list[Mapping[str, Any]]] = {}
-    for one in order:
-        groups.setdefault(", ".join(as_text(one[key]) for key in others), []).append(one)
-    if "variant" in within and 1 < len(groups) <= MOST_GROUPS:
-        first = [
-            f"{name}: {ours[0]['variant']} ({said(metric, ours[0]['mean'])})" for name, ours in groups.items()
-        ]
-        return f"Best {title(metric)}, all tuned alike: {'; '.join(sorted(first))}."
+    names = list(dict.fromkeys(", ".join(as_text(one[key]) for key in others) for one in choices))
+    if "variant" in within and 1 < len(names) <= MOST_GROUPS:
+        first: dict[str, str] = {}
+        for one in order:
+            name = ", ".join(as_text(one[key]) for key in others)
+            first.setdefault(name, f"{name}: {one['variant']} ({said(metric, one['mean'])})")
+        winners = "; ".join(first[name] for name in names if name in first)
+        return f"Best {title(metric)}, all tuned alike: {winners}."
     where, short = ", ".join(as_text(order[0][key]) for key in within), short_keys([by, *within])[by]
     value = said(metric, order[0]["mean"])
     return f"Best {title(metric)}: {f'{where}: ' if where else ''}{short} {as_text(order[0][by])}, {value}."

@@ -113,9 +113,11 @@ class Sweeping:
         by = self.best["by"]
         for one in self.best["choices"]:
             if all(one[key] == value for key, value in group.items()):
-                at = {**group, by: one[by]}
+                at = (
+                    {**group, by: one[by]} if one[by] is not None else dict(group)
+                )  # none: all that was tried
                 rows = [row for row in self.rows if all(row[key] == value for key, value in at.items())]
-                return Setting(str(group.get("variant", "")), at, rows) if rows else None
+                return Setting(str(group.get("variant", "")), {**at, by: one[by]}, rows) if rows else None
         return None
 
     def named(self, setting: Setting) -> str:

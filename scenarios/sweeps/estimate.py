@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class Listed:
         plan: the sweep.
         root: where it would write.
         finished: numbers of the runs that would be used again.
-        run_s: seconds that a run takes in this process, from a few on trial.
+        run_s: seconds that a run takes in this process, from a few on trial; NaN if these failed.
         jobs: processes.
     """
 
@@ -71,6 +72,8 @@ class Listed:
         said = f"{plural(len(self.plan.entries), 'run')}{again}."
         if not self.to_run:
             return said
+        if math.isnan(self.run_s):
+            return f"{said} A run on trial failed; `paceline sweep` notes what failed and goes on."
         each = f"A run takes about {seconds(self.run_s)} (tried here)"
         whole = f"{plural(self.to_run, 'run')}, {self.jobs:,} at a time,"
         return f"{said} {each}: {whole} about {seconds(self.estimate_s)}."
@@ -85,9 +88,10 @@ class Listed:
             }
             for entry in self.plan.entries
         ]  # fmt: skip
+        known = not math.isnan(self.run_s)
         return {
-            "runs": runs, "to_run": self.to_run, "run_s": self.run_s, "jobs": self.jobs,
-            "estimate_s": self.estimate_s,
+            "runs": runs, "to_run": self.to_run, "jobs": self.jobs,
+            "run_s": self.run_s if known else None, "estimate_s": self.estimate_s if known else None,
         }  # fmt: skip
 
 
@@ -110,11 +114,11 @@ def listed(study: Study, order: SweepOrder) -> Listed:
 def _mean_run(study: Study, waiting: Sequence[Entry], order: SweepOrder) -> float:
     """Seconds that a run takes, from a few of them."""
     chosen = _spread(waiting)
-    tried = [_trial(study, entry, order) for entry in [*chosen[:1], *chosen]]
-    if not tried:
+    if not chosen:
         return 0.0
-    warm = tried if tried[0] > TRIAL_S else tried[1:]  # the first run also loads compiled code
-    return sum(warm) / len(warm)
+    tried = [_trial(study, entry, order) for entry in [*chosen[:1], *chosen]]
+    known = [one for one in tried[1:] if not math.isnan(one)]  # the first one also loads compiled code
+    return sum(known) / len(known) if known else math.nan
 
 
 def _finished(plan: Plan, root: Path, record: str) -> list[int]:
@@ -139,7 +143,7 @@ class _Enough(Exception):
 
 
 def _trial(study: Study, entry: Entry, order: SweepOrder) -> float:
-    """Seconds that a run takes: measured, or told from the share done when time is up."""
+    """Seconds that a run takes: measured, or told from the share done when time is up; NaN if it fails."""
     from scenarios.build import simulate
     from scenarios.sweeps.work import scenario_of
 
@@ -156,4 +160,6 @@ def _trial(study: Study, entry: Entry, order: SweepOrder) -> float:
         simulate(scenario, engine=order.engine, record="summary", progress=tell)
     except _Enough:
         return (time.perf_counter() - began) / share
+    except Exception:
+        return math.nan
     return time.perf_counter() - began

@@ -732,6 +732,19 @@ def test_dry_run_lists_and_writes_nothing(write, paceline):
     assert "12 runs, 12 of them finished already" in shown
 
 
+def test_dry_run_of_runs_that_fail(fragile, paceline):
+    told = paceline(
+        "sweep",
+        fragile("raises").name,
+        "--dry-run",
+        "--allow-code",
+        "--set",
+        "sweep.grid.training.strategy.how=[raises]",
+    )
+    assert told.code == 0
+    assert "A run on trial failed" in told.out
+
+
 def test_json_is_one_object_and_nothing_else(write, paceline):
     told = paceline("sweep", write(), "--json", "--jobs", 1)
     body = json.loads(told.out)
