@@ -50,7 +50,7 @@ class Case:
 def network_of(rng: np.random.Generator, star: bool, unequal: bool, latency: float) -> Fabric:
     """16 hosts on a star or a k = 4 fat tree with ECMP, every third tree oversubscribed 2:1.
 
-    Unequal: half of the hosts have links of 1/2, 1/4 or another part of the rate. `latency`: the longest path's.
+    Unequal: half of the hosts have links of 1/2, 1/4 or some part of the rate. `latency`: the longest path's.
     """
     link = {"bandwidth": "8 Gbit/s", "latency": "0 s"}
     if star:
@@ -91,20 +91,25 @@ def case(seed: int, op: str, algorithm: str, send_ends: str = "left") -> Case:
 
 @dataclass(frozen=True)
 class Row:
-    """Cases of one kind: equal hosts, no latency, groups starting within a transfer time of each other."""
+    """Cases of one kind: equal hosts, no latency, groups starting within a transfer time of each other.
+
+    `limits`: 95th percentile and worst error of the collective and of cross messages. For rings the gate, for all
+    else what a first study of plain bundles (one rate, no run-ahead) found on cases of this kind.
+    """
 
     name: str
     algorithm: str
     sizes: tuple[int, ...]
     cross: int
     cases: int
+    limits: tuple[float, float, float, float]
     k: int = 4
     over: float = 1.0
     in_order: bool = False
 
     def case(self, seed: int) -> Case:
         """Case number `seed` of this row."""
-        rng = np.random.default_rng([seed, len(self.name), self.k])
+        rng = np.random.default_rng([seed, self.k, self.cross, sum(self.sizes)])
         link = {"bandwidth": "8 Gbit/s", "latency": "0 s"}
         tree = FatTree(k=self.k, oversubscription=self.over, routing="ecmp", link=link)
         fabric = tree.build(seed=int(rng.integers(10**6)))
@@ -120,18 +125,21 @@ class Row:
         return Case(seed, fabric, parties, cross, "all_reduce", self.algorithm)
 
 
-ROWS = (  # of prototype.md 2.1
-    Row("3 rings of 4, quiet", "ring", (4, 4, 4), 0, 50),
-    Row("3 rings of 4, 6 cross", "ring", (4, 4, 4), 6, 80),
-    Row("same, 2:1 oversubscribed", "ring", (4, 4, 4), 6, 50, over=2.0),
-    Row("3 rings of 4, 20 cross", "ring", (4, 4, 4), 20, 40),
-    Row("k = 8, 3 rings of 16, 12 cross", "ring", (16, 16, 16), 12, 12, k=8),
-    Row("k = 8, 3 rings of 32, 12 cross", "ring", (32, 32, 32), 12, 5, k=8),
-    Row("halving-doubling of 4, 6 cross", "halving_doubling", (4, 4, 4), 6, 60),
-    Row("halving-doubling, one of 16, quiet", "halving_doubling", (16,), 0, 30),
-    Row("halving-doubling, 3 of 16, quiet", "halving_doubling", (16, 16, 16), 0, 12, k=8),
-    Row("hierarchical 4 x 4, in order, 12 cross", "hierarchical", (16,), 12, 12, in_order=True),
-    Row("hierarchical 4 x 4, random, 12 cross", "hierarchical", (16,), 12, 12),
+FOURS, SIXTEENS, THIRTY_TWOS = (4, 4, 4), (16, 16, 16), (32, 32, 32)
+ROWS = (
+    Row("3 rings of 4, quiet", "ring", FOURS, 0, 50, (0.10, 0.25, 0, 0)),
+    Row("3 rings of 4, 6 cross", "ring", FOURS, 6, 80, (0.10, 0.25, 0.20, 0.33)),
+    Row("same, 2:1 oversubscribed", "ring", FOURS, 6, 50, (0.10, 0.25, 0.19, 0.33), over=2.0),
+    Row("3 rings of 4, 20 cross", "ring", FOURS, 20, 40, (0.10, 0.25, 0.18, 0.37)),
+    Row("k = 8, 3 rings of 16, 12 cross", "ring", SIXTEENS, 12, 12, (0.10, 0.25, 0.24, 0.31), k=8),
+    Row("k = 8, 3 rings of 32, 12 cross", "ring", THIRTY_TWOS, 12, 5, (0.10, 0.25, 0.33, 0.38), k=8),
+    Row("halving-doubling of 4, 6 cross", "halving_doubling", FOURS, 6, 60, (0.13, 0.24, 0.27, 0.59)),
+    Row("halving-doubling, one of 16, quiet", "halving_doubling", (16,), 0, 30, (0.15, 0.15, 0, 0)),
+    Row("halving-doubling, 3 of 16, quiet", "halving_doubling", SIXTEENS, 0, 12, (0.22, 0.23, 0, 0), k=8),
+    Row(
+        "hierarchical 4 x 4, 12 cross", "hierarchical", (16,), 12, 12, (0.13, 0.14, 0.19, 0.36), in_order=True
+    ),
+    Row("same, random placement", "hierarchical", (16,), 12, 12, (0.12, 0.15, 0.17, 0.37)),
 )
 
 
@@ -191,59 +199,48 @@ def row(name: str, error: np.ndarray) -> str:
 
 
 CASES = 200
-FEWER = 40
-OTHERS = [  # op, algorithm, limits of the collective's error: 95th percentile, worst
-    ("all_reduce", "halving_doubling", 0.13, 0.24),
-    ("all_reduce", "tree", 0.10, 0.25),
-    ("all_reduce", "double_tree", 0.10, 0.25),
-    ("all_reduce", "hierarchical", 0.13, 0.25),
-    ("all_reduce", "direct", 0.13, 0.25),
-    ("all_to_all", "direct", 0.13, 0.25),
-    ("broadcast", "binomial", 1e-9, 1e-9),
-    ("reduce", "binomial", 1e-9, 1e-9),
-    ("exchange", "pairs", 1e-9, 1e-9),
+CROSS = (0.15, 0.40)  # of all algorithms: 95th percentile and worst of the cross messages
+GATES = [  # op, algorithm, send_ends, limits of the collective's error: 95th percentile, worst
+    ("all_reduce", "ring", "left", 0.10, 0.25),
+    ("all_reduce", "ring", "arrived", 0.10, 0.25),
+    ("reduce_scatter", "ring", "left", 0.10, 0.25),
+    ("all_gather", "ring", "left", 0.10, 0.25),
+    ("all_reduce", "halving_doubling", "left", 0.10, 0.25),
+    ("all_reduce", "tree", "left", 0.10, 0.25),
+    ("all_reduce", "double_tree", "left", 0.10, 0.25),
+    ("all_reduce", "hierarchical", "left", 0.10, 0.25),
+    ("all_reduce", "direct", "left", 0.10, 0.25),
+    ("all_to_all", "direct", "left", 0.10, 0.25),
+    ("broadcast", "binomial", "left", 1e-9, 1e-9),
+    ("reduce", "binomial", "left", 1e-9, 1e-9),
+    ("exchange", "pairs", "left", 1e-9, 1e-9),
 ]
 
 
-def check(name, found, p95, worst):
-    print("\n" + row(name, found.collective) + " | cross " + row("", found.cross))
-    size = np.abs(found.collective)
-    assert np.percentile(size, 95) < p95
-    assert size.max() < worst
-    assert np.percentile(np.abs(found.cross), 95) < 0.20
-    assert abs(found.cross.mean()) < 0.05
+def within(error, p95, worst):
+    size = np.abs(error)
+    return not len(size) or (np.percentile(size, 95) < p95 and size.max() < worst)
 
 
-@pytest.mark.parametrize("op", ["all_reduce", "reduce_scatter", "all_gather"])
-def test_rings(op):
-    """Gate: 95th percentile under 10 %, worst under 25 %, on 200 seeded cases."""
-    count = CASES if op != "all_gather" else FEWER
-    check(f"ring {op}", errors([case(seed, op, "ring") for seed in range(count)]), 0.10, 0.25)
+@pytest.mark.parametrize(("op", "algorithm", "send_ends", "p95", "worst"), GATES)
+def test_random_cases(op, algorithm, send_ends, p95, worst):
+    """The gate for rings: 95th percentile under 10 %, worst under 25 %; all others keep to it too."""
+    found = errors([case(seed, op, algorithm, send_ends) for seed in range(CASES)])
+    text = f"\n{row(f'{op} {algorithm} {send_ends}', found.collective)} | {row('cross', found.cross)}"
+    print(text)
+    assert within(found.collective, p95, worst), text
+    assert within(found.cross, *CROSS), text
+    assert abs(found.cross.mean()) < 0.03, text
 
 
-def test_rings_whose_sends_end_on_arrival():
-    cases = [case(seed, "all_reduce", "ring", "arrived") for seed in range(CASES)]
-    check("ring, arrived", errors(cases), 0.10, 0.25)
-
-
-@pytest.mark.parametrize(("op", "algorithm", "p95", "worst"), OTHERS)
-def test_others(op, algorithm, p95, worst):
-    cases = [case(seed, op, algorithm) for seed in range(FEWER)]
-    check(f"{op} {algorithm}", errors(cases), p95, worst)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("op", "algorithm", "p95", "worst"), OTHERS)
-def test_others_on_all_cases(op, algorithm, p95, worst):
-    cases = [case(seed, op, algorithm) for seed in range(CASES)]
-    check(f"{op} {algorithm}", errors(cases), p95, worst)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ROWS, ids=lambda kind: kind.name)
 def test_rows_of_the_first_study(kind):
-    """Equal hosts without latency, as measured before the bundles knew their edges' pace."""
-    check(kind.name, errors([kind.case(seed) for seed in range(kind.cases)]), 0.13, 0.25)
+    """Rings within the gate, all else no worse than the first study, in any column."""
+    found = errors([kind.case(seed) for seed in range(kind.cases)])
+    text = f"\n{row(kind.name, found.collective)} | {row('cross', found.cross)}"
+    print(text)
+    assert within(found.collective, *kind.limits[:2]), text
+    assert within(found.cross, *kind.limits[2:]), text
 
 
 def test_one_ring_alone_is_exact():
