@@ -93,8 +93,8 @@ def case(seed: int, op: str, algorithm: str, send_ends: str = "left") -> Case:
 class Row:
     """Cases of one kind: equal hosts, no latency, groups starting within a transfer time of each other.
 
-    `limits`: 95th percentile and worst error of the collective and of cross messages. For rings the gate, for all
-    else what a first study of plain bundles (one rate, no run-ahead) found on cases of this kind.
+    `limits`: 95th percentile and worst error of the collective and of cross messages. For rings the gate, for
+    all else what a first study of plain bundles (one rate, no run-ahead) found on cases of this kind.
     """
 
     name: str
