@@ -16,6 +16,7 @@ from simulator.errors import InputError
 from simulator.result import Result
 
 
+@cache
 def version() -> str:
     """Version of the installed distribution."""
     from importlib.metadata import PackageNotFoundError

@@ -19,7 +19,9 @@ import pandas as pd
 import pytest
 
 from scenarios import cli, load, store
+from scenarios.build import simulate
 from scenarios.check import resolve
+from scenarios.include import SCENARIOS, shipped
 from scenarios.report.sweep_front import pareto, quantity
 from scenarios.study import Best
 from scenarios.sweeps import local, table
@@ -29,8 +31,9 @@ from scenarios.sweeps.points import folder, label, points
 from scenarios.sweeps.settings import Measure, Setting, measure_of, ranked, settings
 from scenarios.sweeps.sweep import SweepOrder, Swept, sweep
 from scenarios.sweeps.terminal import SweepBar
-from scenarios.sweeps.work import TOKEN, Task, made_by, work
+from scenarios.sweeps.work import TOKEN, Task, made_by, scenario_of, work
 from simulator.errors import InputError, InputErrors
+from simulator.yaml_source import read
 
 BASE = """\
 paceline: 1
@@ -785,3 +788,17 @@ def test_everything_from_python(write):
     assert swept.count("done") == 12
     assert (swept.root / "report.html").exists()
     assert math.isfinite(swept.table["samples_per_s"].sum())
+
+
+SHIPPED = [name for name, path in shipped(SCENARIOS).items() if read(path)[0].get("sweep") is not None]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_sweeps_run_at_reduced_size(name):
+    plan = planned(ready(name))
+    assert len(plan.entries) <= 500
+    firsts = {(entry.variant, entry.values.get("case")): entry for entry in reversed(plan.entries)}
+    for entry in firsts.values():
+        document = {**entry.document, "stop": {"steps": 2}}
+        summary = simulate(scenario_of(document, name, False), record="summary").summary
+        assert summary["steps_per_worker_max"] == 2
