@@ -173,7 +173,7 @@ def target_of(scenario: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def compare(
     runs: Sequence[Run], *, baseline: str | None = None, metrics: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The comparison as JSON of `schema.md` 5; rows by metric, then variant, the baseline's own row first.
+    """The comparison as JSON; rows by metric, then variant, the baseline's own row first.
 
     Args:
         runs: finished runs, of several variants.

@@ -21,7 +21,7 @@ SUMMARY_KEYS = frozenset({
     "cost_usd", "energy_kwh", "memory_peak_bytes", "band", "executed", "costed", "validated", "digest",
     "seed", "variant", "network_cost_usd",
 })  # fmt: skip
-"""Keys of `summary.json` (`schema.md` 2)."""
+"""Keys of `summary.json`."""
 
 _LONGEST = 2000
 _SIGNS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.UAdd, ast.USub)

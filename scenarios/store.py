@@ -53,7 +53,7 @@ class Run:
     Attributes:
         scenario: the resolved scenario of this variant and seed.
         manifest: what made the run (`manifest.json`).
-        summary: the keys of `schema.md` 2.
+        summary: as `summary.json`.
         path: its directory; None if nothing was written.
         result: the tables in memory; None if they lie in files.
         label: another name than the variant's, to tell runs of several directories apart.

@@ -108,7 +108,7 @@ class Curve(Spec):
 
 
 class DeviceProfile(Spec):
-    """A device by its figures (`schema.md` 1.2)."""
+    """A device by its figures."""
 
     kind: Literal["device"] = "device"
     name: str

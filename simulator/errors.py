@@ -13,7 +13,7 @@ class PacelineError(Exception):
 
 @dataclass
 class InputError(PacelineError):
-    """Input that is wrong: exit code 2. Fields as in the JSON form of errors (`schema.md` 5).
+    """Input that is wrong: exit code 2. Fields as in the JSON form of errors (ARCHITECTURE.md, Formats).
 
     Attributes:
         found: what stood there, as text.

@@ -103,7 +103,7 @@ class Observer:
         return Evaluation(self._rows[-1]["loss"], None if np.isnan(accuracy) else accuracy)
 
     def curve(self) -> Columns:
-        """One row an evaluation, columns of `schema.md` 3."""
+        """One row an evaluation, columns of `result.COLUMNS`."""
         texts = ("split", "model")
         columns: dict[str, Any] = {
             k: np.array([r[k] for r in self._rows]) for k in self._rows[0] if k not in texts

@@ -371,7 +371,7 @@ class Recorder:
         return rows
 
     def span_table(self) -> Columns | None:
-        """Spans by worker and start, columns of `schema.md` 3; None below level `all`."""
+        """Spans by worker and start, columns of `result.COLUMNS`; None below level `all`."""
         if self.level != "all":
             return None
         parts = [self._block_rows(k) if isinstance(k, _Spans) else k for k in self._kept_spans]
@@ -391,7 +391,7 @@ class Recorder:
         }
 
     def step_table(self) -> Columns | None:
-        """Steps by worker and number, columns of `schema.md` 3; None at level `summary`."""
+        """Steps by worker and number, columns of `result.COLUMNS`; None at level `summary`."""
         if self.level == "summary":
             return None
         parts = [self._steps_block_rows(k) if isinstance(k, _Steps) else k for k in self._kept_steps]

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-#: The columns of each table, in order (`schema.md` 3). More may follow behind them, none may lack.
+#: The columns of each table, in order. More may follow behind them, none may lack.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "steps": (
         "worker", "step", "start_s", "end_s", "compute_s", "communication_s", "waiting_s", "bubble_s",
@@ -90,7 +90,8 @@ class Result:
     strings; a number that is not there is NaN (float columns) or -1 (integers: `step`, `peer`, `src`, `dst`).
 
     Attributes:
-        summary: the keys of `schema.md` 2; plain Python numbers, None for null (no NaN, no numpy scalars).
+        summary: keys as in ARCHITECTURE.md, Formats; plain Python numbers, None for null (no NaN, no
+            numpy scalars).
         workers: one row a worker, in rank order. `host` is text, `device` the device's index within its host.
         links: one row a directed link, in link order (row number = link id). `src`, `dst` are node names.
             `bytes` are all; `background_bytes` and `others_bytes` those of them that are not the run's own.

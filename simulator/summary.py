@@ -1,4 +1,4 @@
-"""From a finished engine to its result: `summary.json` (`schema.md` 2) and the tables."""
+"""From a finished engine to its result: `summary.json` (ARCHITECTURE.md, Formats) and the tables."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _FOLDER = Path(__file__).parent
 
 
 class ProfileFile(Spec):
-    """A profile file: the version of the format, and the profile (`schema.md` 1.2)."""
+    """A profile file: the version of the format, and the profile."""
 
     paceline: int
     profile: Profile

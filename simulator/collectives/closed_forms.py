@@ -1,4 +1,4 @@
-"""What each collective takes on a quiet star: n ranks, one a host, all there at once (`schema.md` 7).
+"""What each collective takes on a quiet star: n ranks, one a host, all there at once.
 
 Symbols: n members; S bytes of the full buffer; B bytes/s per direction of a host's link; a seconds of one-way
 latency from host to host; L = ceil(log2 n). Results in seconds. A group of one takes no time.

@@ -1,7 +1,6 @@
 """AD-PSGD: each worker averages with a random neighbour while it computes, and nobody waits for a step.
 
-Lian et al., "Asynchronous Decentralized Parallel Stochastic Gradient Descent", ICML 2018, Algorithm 1;
-papers.md 6.
+Lian et al., "Asynchronous Decentralized Parallel Stochastic Gradient Descent", ICML 2018, Algorithm 1.
 Differences: any peer of the gossip graph answers at once (no active and passive halves); an average is of
 what both models are when the exchange ends, so that a step meanwhile is kept.
 """

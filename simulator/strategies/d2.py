@@ -1,7 +1,7 @@
 """D2: decentralised SGD that corrects for how unlike the workers' data are.
 
 Tang, Lian, Yan, Zhang and Liu, "D2: Decentralized Training over Decentralized Data", ICML 2018, Algorithm 1
-[memory]; papers.md 20: x' = W (2 x - x_before - lr (g - g_before)), which is W (y + x - y_before) with the
+[memory]: x' = W (2 x - x_before - lr (g - g_before)), which is W (y + x - y_before) with the
 plain step y = x - lr g. Differences: written with y, so that any optimiser may make the step. W must be
 symmetric, and its smallest eigenvalue above -1/3: a ring of evenly many workers needs `lazy`.
 """

@@ -1,7 +1,7 @@
 """DiLoCo: local steps, then one step of an outer optimiser along the mean change of the models.
 
 Douillard et al., "DiLoCo: Distributed Low-Communication Training of Language Models", 2023, Algorithm 1
-[memory]; papers.md 13 and 22: outer Nesterov, lr 0.7, momentum 0.9 [memory], inner AdamW, h 500. With outer
+[memory]: outer Nesterov, lr 0.7, momentum 0.9 [memory], inner AdamW, h 500. With outer
 SGD at rate 1 it is local SGD. Differences: the outer gradient is a mean over all workers by an all-reduce;
 every worker keeps the outer model and its optimiser's state.
 """

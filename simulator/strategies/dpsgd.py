@@ -2,7 +2,7 @@
 
 Lian et al., "Can Decentralized Algorithms Outperform Centralized Algorithms?", NIPS 2017, Algorithm 1;
 Zhang et al., "Improving Efficiency in Large-Scale Decentralized Distributed Training", ICASSP 2020 (delay
-by one) [memory]. Order and delay as in papers.md 6: with delay 1 a step's mixing overlaps its gradient,
+by one) [memory]. With delay 1 a step's mixing overlaps its gradient,
 W T - lr G(W).
 """
 

@@ -1,7 +1,7 @@
 """EASGD: workers and a centre draw each other like springs, at a server in some order or in lock step.
 
 Zhang, Choromanska and LeCun, "Deep learning with Elastic Averaging SGD", NIPS 2015 [memory]; You, Buluc and
-Demmel, "Scaling Deep Learning on GPU and Knights Landing Clusters", SC17; papers.md 12: x <- x - lr v - alpha
+Demmel, "Scaling Deep Learning on GPU and Knights Landing Clusters", SC17: x <- x - lr v - alpha
 (x - centre), centre <- centre + alpha (x - centre), v the gradient or its momentum (MEASGD). The original is
 served in turn; fcfs and lock_free (Hogwild) exchange beside the gradient. Sync 1: a tree with a master; 2:
 the centre lives at worker 0; 3: and beside the gradient. Differences: alpha = lr rho = beta / workers,

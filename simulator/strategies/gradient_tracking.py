@@ -1,7 +1,7 @@
 """Gradient tracking: each worker steps along its estimate of all workers' mean gradient, and gossips both.
 
 Di Lorenzo and Scutari, "NEXT", 2016; Nedic, Olshevsky and Shi, "Achieving Geometric Convergence for
-Distributed Optimization over Time-Varying Graphs", 2017 [both memory]; papers.md 20: y' = W y + g' - g, x' =
+Distributed Optimization over Time-Varying Graphs", 2017 [both memory]: y' = W y + g' - g, x' =
 W (x - lr y). Differences: x and y travel in one message; any optimiser makes the step along y.
 """
 

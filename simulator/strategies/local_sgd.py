@@ -2,7 +2,7 @@
 
 Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019, Algorithm 1; Lin et al., "Don't Use
 Large Mini-Batches, Use Local SGD", ICLR 2020 (post-local: synchronous until `start_step`); H per device
-class as in papers.md 1. Differences: the model average is an all-reduce, not a server; optimiser states
+class as in biased local SGD. Differences: the model average is an all-reduce, not a server; optimiser states
 stay local; the synchronous phase averages gradients in one bucket.
 """
 

@@ -1,7 +1,7 @@
 """SGP: stochastic gradient push; gossip one way, de-biased by a mass that is gossiped along.
 
 Assran, Loizou, Ballas and Rabbat, "Stochastic Gradient Push for Distributed Deep Learning", ICML 2019,
-Algorithm 1 [memory]; papers.md 22: a worker shares its x and its mass out evenly among itself and its
+Algorithm 1 [memory]: a worker shares its x and its mass out evenly among itself and its
 out-peers, adds up what comes, and takes its gradient at z = x / mass. Their graph: `one_peer_exponential`.
 Differences: in lock step with the neighbours; no overlap of messages and gradients.
 """

@@ -1,7 +1,7 @@
 """SlowMo: local SGD whose average is a step of a slow momentum.
 
 Wang, Tantia, Ballas and Rabbat, "SlowMo: Improving Communication-Efficient Distributed SGD with Slow
-Momentum", ICLR 2020, Algorithm 1 [memory]; papers.md 11: u <- beta u + (x_0 - mean) / lr, x_0 <- x_0 - alpha
+Momentum", ICLR 2020, Algorithm 1 [memory]: u <- beta u + (x_0 - mean) / lr, x_0 <- x_0 - alpha
 lr u. With beta 0 and alpha 1 it is local SGD. Differences: local optimiser states are kept, neither averaged
 nor reset; lr is that of the round's last step.
 """
@@ -24,7 +24,7 @@ class SlowMo(Strategy):
 
     kind: Literal["slowmo"] = "slowmo"
     h: PositiveInt = Field(8, description="local steps between averages")
-    beta: float = Field(0.7, ge=0, lt=1, description="slow momentum; 0.4 to 0.8 in papers.md 11")
+    beta: float = Field(0.7, ge=0, lt=1, description="slow momentum; 0.4 to 0.8 in the paper [memory]")
     alpha: PositiveFloat = Field(1.0, description="slow learning rate, times the optimiser's")
 
     def worker(self, w: Worker) -> Proc[None]:
