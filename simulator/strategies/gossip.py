@@ -1,6 +1,6 @@
 """Gossiping SGD: every worker trains on its own and now and then averages with one at random, one-sided.
 
-Jin, Yuan, Iandola and Keutzer, "How to scale distributed deep learning?", 2016; Pull: a worker
+Jin, Yuan, Iandola and Keutzer, "How to scale distributed deep learning?", 2016. Pull: a worker
 fetches a peer's model and takes the mean, the peer does not notice. Push: it sends its own, and the receiver
 takes the mean of what has come and its own. Peers are those of `training.gossip`; the paper's: `complete`.
 Differences: the exchange follows the step [order from memory]; a receiver looks for what has come once a
