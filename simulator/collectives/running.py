@@ -8,6 +8,7 @@ from functools import partial
 
 from simpy.events import Event
 
+from simulator.clock import AFTER_ALL
 from simulator.collectives.laid import LaidPlan
 from simulator.collectives.progress import progress
 from simulator.network import Activity, Network
@@ -49,23 +50,29 @@ class Running:
 
     def _start(self, step: int, at: float) -> None:
         load, network = self._laid.loads[step], self._network
-        chunk = load.part.share * self._nbytes
         if load.part.single and network.fidelity != "closed_form":
-            src, dst = load.part.src[0], load.part.dst[0]
-            event: Event = network.message(self._laid.nodes[src], self._laid.nodes[dst], chunk, at).left
-            after = load.max_latency
-        else:
-            size = chunk * load.part.rounds
-            cap = load.cap(chunk, network.send_ends)
-            total = size * len(load.part.src)
-            first = load.overhead if load.part.rounds == 1 else 0.0  # else in the cap
-            activity = Activity(load.links, load.weights, size, cap, total, self._laid.name)
-            if network.fidelity == "bundles":
-                activity.steering = progress(load, chunk, network.send_ends, at + first, self._team(step))
-            event = network.start(activity, at + first)
-            after = load.after(chunk, network.send_ends)
-        assert event.callbacks is not None
-        event.callbacks.append(partial(self._left, step, after))
+            src, dst = self._laid.nodes[load.part.src[0]], self._laid.nodes[load.part.dst[0]]
+            sent = network.message(src, dst, load.part.share * self._nbytes, at)
+            self._follow(step, sent.left, load.max_latency)
+        else:  # what its links give is asked when it begins, after all that changes them at that instant
+            network.clock.call_at(at, partial(self._start_bundle, step, at), AFTER_ALL)
+
+    def _start_bundle(self, step: int, at: float) -> None:
+        network = self._network
+        self._laid.keep_up(network)
+        load, ends = self._laid.loads[step], network.send_ends
+        chunk = load.part.share * self._nbytes
+        size = chunk * load.part.rounds
+        begin = at + (load.overhead if load.part.rounds == 1 else 0.0)  # else in the cap
+        total = size * len(load.part.src)
+        activity = Activity(load.links, load.weights, size, load.cap(chunk, ends), total, self._laid.name)
+        if network.fidelity == "bundles":
+            activity.steering = progress(load, chunk, ends, begin, self._team(step))
+        self._follow(step, network.start(activity, begin), load.after(chunk, ends))
+
+    def _follow(self, step: int, left: Event, after: float) -> None:
+        assert left.callbacks is not None
+        left.callbacks.append(partial(self._left, step, after))
 
     def _team(self, step: int) -> int:
         """Rings of one stage of a call turn in step."""

@@ -1,4 +1,4 @@
-"""Closed forms of `schema.md` 7 on the quiet star, to 1e-9 in all three fidelities, both ways of arriving."""
+"""Closed forms on the quiet star, to 1e-9 in all three fidelities, both ways of arriving."""
 
 from __future__ import annotations
 
