@@ -24,7 +24,7 @@ LEARNED = ("final_loss", "final_accuracy")
 
 #: What may be traded, in order of preference; what is good in each; whether it grows with the work done.
 TRADED = (
-    ("cost_usd", "min", True), ("energy_kwh", "min", True), ("time_to_target_s", "min", False),
+    ("cost_usd", "min", True), ("network_cost_usd", "min", False), ("energy_kwh", "min", True), ("time_to_target_s", "min", False),
     ("final_loss", "min", False), ("final_accuracy", "max", False), ("bytes_sent", "min", True),
     ("simulated_s", "min", True), ("samples_per_s", "max", False),
 )  # fmt: skip
@@ -54,7 +54,12 @@ class Quantity:
 
 
 def trade_offs(sweeping: Sweeping) -> list[Figure]:
-    """The first pair of quantities, one of which decides, that no one setting is best in."""
+    """The first pair of quantities, one of which decides, that no one setting is best in.
+
+    None in a sweep over cases: what befalls a cluster is nothing to choose.
+    """
+    if sweeping.about["cases"]:
+        return []
     measure = sweeping.measure
     first = quantity(measure.metric, measure.goal)
     fixed_goal = measure.metric.endswith("to_target_s") or measure.metric == "samples_to_target"

@@ -76,7 +76,8 @@ def measure_of(
         return Measure("time_to_target_s", "min")
     if any(is_number(row.get("final_loss")) for row in rows):
         return Measure("final_loss", "min")
-    return Measure("samples_per_s", "max")
+    wasted = any(row.get("samples_wasted") and is_number(row.get("useful_samples_per_s")) for row in rows)
+    return Measure("useful_samples_per_s" if wasted else "samples_per_s", "max")
 
 
 def said(metric: str, value: float | None, missing: str = "-") -> str:
@@ -97,7 +98,8 @@ def said(metric: str, value: float | None, missing: str = "-") -> str:
 
 _TITLES = {
     "time_to_target_s": "time to target", "final_loss": "final loss", "final_accuracy": "accuracy",
-    "samples_per_s": "samples/s", "step_time_s.mean": "step", "waiting_fraction": "waiting",
+    "samples_per_s": "samples/s", "useful_samples_per_s": "useful samples/s",
+    "network_cost_usd": "network cost (USD)", "step_time_s.mean": "step", "waiting_fraction": "waiting",
     "exposed_communication_fraction": "exposed communication", "bytes_sent": "bytes sent",
     "cost_usd": "cost (USD)", "energy_kwh": "energy (kWh)", "simulated_s": "simulated",
     "samples_to_target": "samples to target",

@@ -663,6 +663,8 @@ def test_the_measure_that_decides():
     assert measure_of(None, {"stop": {"target": {"loss": 0.1}}}, []) == Measure("time_to_target_s", "min")
     assert measure_of(None, None, [{"final_loss": 0.5}]) == Measure("final_loss", "min")
     assert measure_of(None, None, [{"final_loss": None}]) == Measure("samples_per_s", "max")
+    wasted = {"samples_wasted": 3, "useful_samples_per_s": 1.0}
+    assert measure_of(None, None, [wasted]) == Measure("useful_samples_per_s", "max")
 
 
 def test_settings_gather_seeds_and_need_all_of_them():
