@@ -9,8 +9,9 @@ and r_i the rate of edge i,
     rounds * max_i(a_i + s / r_i)                       a send ends when its bytes have arrived
 
 In the first form a round is as long as the mean edge takes, or the slowest by itself. In half a turn, the
-n - 1 rounds of a reduce-scatter or all-gather, the longest way leaves the shortest edge out, and a slow edge's
-last chunk has still to arrive: max(max_i(s / r_i + a_i / (n-1)), (sum_i(a_i + s / r_i) - min_i(...)) / (n-1)).
+n - 1 rounds of a reduce-scatter or all-gather, the longest way leaves the shortest edge out, and a slow
+edge's last chunk has still to arrive: the longer of max_i(s / r_i + a_i / (n-1)) and
+(sum_i(a_i + s / r_i) - min_i(a_i + s / r_i)) / (n-1) a round.
 A part of one round hides nothing: its latency follows its bytes.
 """
 
