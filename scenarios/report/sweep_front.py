@@ -24,9 +24,9 @@ LEARNED = ("final_loss", "final_accuracy")
 
 #: What may be traded, in order of preference; what is good in each; whether it grows with the work done.
 TRADED = (
-    ("cost_usd", "min", True), ("network_cost_usd", "min", False), ("energy_kwh", "min", True), ("time_to_target_s", "min", False),
-    ("final_loss", "min", False), ("final_accuracy", "max", False), ("bytes_sent", "min", True),
-    ("simulated_s", "min", True), ("samples_per_s", "max", False),
+    ("cost_usd", "min", True), ("network_cost_usd", "min", False), ("energy_kwh", "min", True),
+    ("time_to_target_s", "min", False), ("final_loss", "min", False), ("final_accuracy", "max", False),
+    ("bytes_sent", "min", True), ("simulated_s", "min", True), ("samples_per_s", "max", False),
 )  # fmt: skip
 
 
