@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from simulator.ahead import Ahead
+from simulator.coding import Places
 from simulator.cohort_models import CohortModels
 from simulator.collectives import Call
 from simulator.errors import CohortError, VerbError
 from simulator.fabric import FloatArray, IntArray
 from simulator.line import Handle, Line, begun, complain_of_unjoined, only_on_main
 from simulator.lone_verbs import LoneVerbs
-from simulator.meetings import Meeting, Part, Want
+from simulator.meetings import Meeting, Part
 from simulator.outer_models import OuterModels
 from simulator.process import Proc, Step, complain_of_dropped, verb
 from simulator.recorder import COMMUNICATION, COMPUTE, INPUT, WAITING
@@ -58,6 +59,7 @@ class Cohort(LoneVerbs):
         self._rounds_ending: list[FloatArray] = []
         self._engine = engine
         self._line = Line(0.0)
+        self._places = Places()
         self._drawn = 0
         loading = engine.job.input
         self._loader = None if loading is None else loading.of_all()
@@ -177,7 +179,9 @@ class Cohort(LoneVerbs):
             costs = self._engine.job.costs
             each = {id(cost): cost.buckets(bucket_bytes, beside=self.size > 1) for cost in costs}
             offsets = np.stack([each[id(cost)][0] for cost in costs], axis=1)
-            found = self._buckets[bucket_bytes] = (offsets, tuple(each[id(costs[0])][1].tolist()))
+            sizes = tuple(each[id(costs[0])][1].tolist())
+            offsets = offsets + self._engine.coding.bucket_seconds(sizes)
+            found = self._buckets[bucket_bytes] = (offsets, sizes)
         return found
 
     def _load(self) -> None:
@@ -211,10 +215,26 @@ class Cohort(LoneVerbs):
         drop_slowest: int = 0,
         weight: float = 1.0,
         algorithm: str | None = None,
+        since: Vector | None = None,
     ) -> Proc[Vector]:
         """The mean over all workers, by an all-reduce: (n, d) -> (d,)."""
-        value = x.value if isinstance(x, Part) else x
-        meeting = self._open(value, over, drop_slowest, algorithm)
+        if over is not None:
+            raise CohortError("all_mean", f"groups (over: {over}) need a cohort each")
+        value, coding = x.value if isinstance(x, Part) else x, self._engine.coding
+        need = self.size - drop_slowest if drop_slowest else None
+        name, keep = self._places.name("all_mean", self.step, since), None
+        for number, want in enumerate(coding.wants(value.nbytes, self.size, need, algorithm)):
+            self._code(line, x, coding.encode_seconds(value.nbytes, number), first=not number)
+            meeting = self._engine.channel(None, 0).call(want, self.step)
+            yield from self._meet(line, None if number else x, meeting)
+            if need is not None and not number:
+                keep = meeting.in_time()
+                self._wasted = np.where(keep, 0, self._engine.batch)
+        self._owe(line, coding.mean_seconds(value.nbytes, self.size), "decode")
+        return coding.cohort_mean(name, since, value, keep)
+
+    def _meet(self, line: Line, x: Vector | Part | None, meeting: Meeting) -> Proc[None]:
+        """All workers take part in a collective."""
         call, previous = meeting.call, self._latest
         self._latest, line.blocked = call, meeting
         arrivals = self._arrivals(line, x)
@@ -224,25 +244,30 @@ class Cohort(LoneVerbs):
             arrivals = np.maximum(arrivals, previous.left)
         call.arrive_all(self._present(arrivals))
         # With backup workers all times are known when the first leaves: do not wait for the late ones.
-        event = call.leaves(int(arrivals.argmin())) if drop_slowest else call.done
-        yield from self._until(event, line)
+        late = meeting.want.need is not None
+        yield from self._until(call.leaves(int(arrivals.argmin())) if late else call.done, line)
         if np.isnan(call.left).any():
             yield from self._until(call.done, line)
         line.blocked = None
-        self._left(line, call, arrivals)
-        keep = meeting.in_time() if drop_slowest else None
-        if keep is not None:
-            self._wasted = np.where(keep, 0, self._engine.batch)
-        return self._engine.maths.cohort_mean(value, keep)
+        self._left(line, meeting, arrivals)
 
-    def _open(self, value: Vector, over: str | None, drop_slowest: int, algorithm: str | None) -> Meeting:
-        if over is not None:
-            raise CohortError("all_mean", f"groups (over: {over}) need a cohort each")
-        need = self.size - drop_slowest if drop_slowest else None
-        want = Want("all_reduce", value.nbytes, 0, need, algorithm)
-        return self._engine.channel(None, 0).call(want, self.step)
+    def _code(self, line: Line, x: Vector | Part, seconds: FloatArray, *, first: bool) -> None:
+        """See `Collectives._code`: the time of one message's making."""
+        if not first and not line.main:
+            self._owe(line, seconds, "encode")
+        elif not (first and isinstance(x, Part)) and seconds.any():
+            self.spend(seconds, "encode")
+            if isinstance(line, Beside):
+                line.at = self.t
 
-    def _arrivals(self, line: Line, x: Vector | Part) -> FloatArray:
+    def _owe(self, line: Line, seconds: FloatArray, name: str) -> None:
+        """Spend compute at once, or when what runs beside is joined."""
+        if not line.main:
+            line.owed = line.owed + seconds
+        elif seconds.any():
+            self.spend(seconds, name)
+
+    def _arrivals(self, line: Line, x: Vector | Part | None) -> FloatArray:
         """When the workers come to a collective, if nothing else keeps them."""
         if not isinstance(line, Beside):
             return np.maximum(self.t, x.ready) if isinstance(x, Part) else self.t
@@ -269,9 +294,9 @@ class Cohort(LoneVerbs):
         if self.t.min() < self._engine.clock.now and self._ahead.is_watched():
             raise CohortError("all_mean", "workers leave it at different times, and are looked at in between")
 
-    def _left(self, line: Line, call: Call, arrivals: FloatArray) -> None:
+    def _left(self, line: Line, meeting: Meeting, arrivals: FloatArray) -> None:
         """All have been through a collective."""
-        name = self._engine.recorder.name("all_reduce")
+        call, name = meeting.call, self._engine.recorder.name(meeting.want.op)
         began = np.maximum(call.began, arrivals)
         done = Stretches(name, began, call.left.copy(), np.asarray(call.bytes_sent))
         if isinstance(line, Beside):
@@ -306,6 +331,8 @@ class Cohort(LoneVerbs):
         self._be_in_time()
         if stretches:
             self._round_ends()
+        if np.any(owed := sum(beside.owed for beside in lines_of(handles))):
+            self.spend(owed, "decode")
         return values
 
     def _looked_at(self) -> Proc[None]:

@@ -2,50 +2,27 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import Literal
 
+from simulator.acting import Acting
+from simulator.coding import Places
+from simulator.fabric import FloatArray
 from simulator.line import Line
 from simulator.meetings import Meeting, Part, Want
 from simulator.process import Proc, verb
 from simulator.values import Vector
 
-if TYPE_CHECKING:
-    from simulator.engine import Engine
-
 Root = int | Literal["master"]
 """A worker, or the method's server."""
 
 
-class Collectives(ABC):
-    """A part of `Worker`.
+class Collectives(Acting):
+    """A part of `Worker`."""
 
-    Attributes:
-        rank, size, step, rounds, line, dropped: see `Worker`.
-    """
-
-    rank: int
-    size: int
-    step: int
-    rounds: int
-    line: Line
-    dropped: str | None
-    _engine: Engine
+    _places: Places
     _wasted: int
     _skipped: bool
-
-    @property
-    @abstractmethod
-    def who(self) -> str:
-        """For messages."""
-
-    @abstractmethod
-    def main_line(self) -> Line:
-        """The worker's own timeline."""
-
-    @abstractmethod
-    def communicated(self, line: Line, name: int, began: float, end: float, size: float, peer: int) -> None:
-        """Account for a communication that waited from the line's time to `began` and went on to `end`."""
 
     def missed_round(self) -> bool:
         """Whether the worker's next collective has begun without it (backup workers)."""
@@ -61,8 +38,9 @@ class Collectives(ABC):
         drop_slowest: int = 0,
         weight: float = 1.0,
         algorithm: str | None = None,
+        since: Vector | None = None,
     ) -> Proc[Vector]:
-        """The mean over all workers, by an all-reduce.
+        """The mean over all workers, by an all-reduce; by an all-gather of codes that do not add up.
 
         Args:
             line: the timeline that the verb moves; supplied by the verb's call.
@@ -73,20 +51,33 @@ class Collectives(ABC):
                 others' mean.
             weight: this worker's weight in the mean.
             algorithm: of the all-reduce, instead of the network's.
+            since: x is a model that gives way to the mean, and all workers know this much of it: if values
+                are compressed, the difference travels.
         """
         channel = self._engine.channel(over, self.rank)
         need = len(channel.ranks) - drop_slowest if drop_slowest else None
-        value = x.value if isinstance(x, Part) else x
+        value, coding = x.value if isinstance(x, Part) else x, self._engine.coding
         self._skipped = value is None
         nbytes = (self._engine.maths.initial() if value is None else value).nbytes
-        want = Want("all_reduce", nbytes, 0, need, algorithm)
-        member = channel.member(self.rank)
-        meeting = channel.enter(member, want)
-        meeting.bring(member, value, weight)
-        yield from self._meet(line, x, over, meeting)
-        if value is not None and need is not None and not meeting.counted(member):
+        name, member = self._places.name("all_mean", self.step, since), channel.member(self.rank)
+        meetings = []
+        for number, want in enumerate(coding.wants(nbytes, len(channel.ranks), need, algorithm)):
+            if value is not None:
+                self._code(line, x, coding.encode_seconds(nbytes, number), first=not number)
+            meetings.append(channel.enter(member, want))
+            meetings[-1].bring(member, value, weight)
+            yield from self._meet(line, None if number else x, over, meetings[-1])
+        if value is not None and need is not None and not meetings[0].counted(member):
             self._wasted = self._engine.batch
-        return meeting.mean(self._engine.maths)
+        self._decode(line, coding.mean_seconds(nbytes, len(channel.ranks)))
+        return meetings[0].mean(partial(coding.mean, name, since))
+
+    def _code(self, line: Line, x: Vector | Part | None, seconds: FloatArray, *, first: bool) -> None:
+        """Spend the time of one message's making; a bucket's first has been made in the backward pass."""
+        if not first and not line.main:
+            self._decode(line, seconds)
+        elif not (first and isinstance(x, Part)):
+            self._encode(line, seconds)
 
     @verb
     def broadcast(self, line: Line, x: Vector, root: Root = 0, packed: bool = True) -> Proc[Vector]:
@@ -105,7 +96,7 @@ class Collectives(ABC):
     def reduce(self, line: Line, x: Vector, root: Root = 0, packed: bool = True) -> Proc[Vector | None]:
         """The mean of all workers' x, at the root; None elsewhere. Arguments as in `broadcast`."""
         meeting = yield from self._to_or_from(line, "reduce", x, root, packed)
-        return meeting.mean(self._engine.maths) if root == self.rank else None
+        return self._mean(meeting) if root == self.rank else None
 
     @verb
     def broadcast_and_reduce(
@@ -114,13 +105,17 @@ class Collectives(ABC):
         """The root's x at every worker, then the mean of everyone's own at the root, None elsewhere."""
         down = yield from self._to_or_from(line, "broadcast", x, root, packed)
         up = yield from self._to_or_from(line, "reduce", mine, root, packed)
-        return down.of_root(), up.mean(self._engine.maths) if root == self.rank else None
+        return down.of_root(), self._mean(up) if root == self.rank else None
+
+    def _mean(self, meeting: Meeting) -> Vector:
+        maths = self._engine.maths
+        return meeting.mean(lambda _, values, weights: maths.mean(values, weights))
 
     def _to_or_from(self, line: Line, op: str, x: Vector, root: Root, packed: bool) -> Proc[Meeting]:
         over, member = ("master", self.size) if root == "master" else (None, root)
         channel = self._engine.channel(over, self.rank)
         meeting: Meeting | None = None
-        for nbytes in self._engine.message_sizes(x, packed):
+        for nbytes in self._engine.message_sizes(x.nbytes, packed):
             if meeting is not None:
                 yield meeting.call.done
             meeting = channel.enter(channel.member(self.rank), Want(op, nbytes, member))

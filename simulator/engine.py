@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulator.clock import OBSERVE, Clock
+from simulator.coding import Coded, Coding, Whole
 from simulator.cohort import Cohort
 from simulator.collectives import Group
 from simulator.errors import InputError, StuckError, VerbError
@@ -93,6 +94,8 @@ class Engine:
             self.observer = Observer(self, job.evaluate_every, job.evaluate_split)
         self.stopped = False
         self.pass_seconds = np.zeros(self.size) if job.pass_seconds is None else job.pass_seconds
+        how = job.compression if self.size > 1 else None
+        self.coding: Coding = Whole(self) if how is None else Coded(self, how)
         self._channels: dict[tuple[str | None, int], Channel] = {}
         self._mixings: dict[tuple[int, int], Neighbourhood] = {}
         self.averages = PairAverages(self)
@@ -153,12 +156,12 @@ class Engine:
         self._last_update = _Update(x, g, opt, step, optimizer, result)
         return result
 
-    def message_sizes(self, x: Vector, packed: bool) -> list[float]:
-        """Bytes of the messages that a value of the model's size travels in: one, or one a layer."""
+    def message_sizes(self, nbytes: float, packed: bool) -> list[float]:
+        """Bytes of the messages that so many bytes of a model travel in: one, or one a layer."""
         if packed:
-            return [x.nbytes]
+            return [nbytes]
         layers = self.job.costs[0].nbytes
-        sizes: list[float] = (layers * (x.nbytes / layers.sum())).tolist()
+        sizes: list[float] = (layers * (nbytes / layers.sum())).tolist()
         return sizes
 
     def update_seconds(self, optimizer: Optimizer | None) -> FloatArray:
@@ -239,9 +242,9 @@ class Engine:
         boxes = [self._mailboxes[key] for key in sorted(self._mailboxes) if key[1] == dst]
         return [letter.value for box in boxes for letter in box.collect()]
 
-    def post(self, src: int, dst: int, value: Vector, at: float) -> Letter:
-        """Send a value from worker to worker."""
-        return self._mailbox(src, dst).post(value, at)
+    def post(self, src: int, dst: int, value: Vector, nbytes: float, at: float) -> Letter:
+        """Send a value, so many bytes of it, from worker to worker."""
+        return self._mailbox(src, dst).post(value, nbytes, at)
 
     def expect(self, src: int, dst: int) -> Letter:
         """The next value from worker to worker."""

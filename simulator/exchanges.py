@@ -2,65 +2,41 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from simulator.acting import Acting
 from simulator.clock import AFTER_ALL
-from simulator.line import Blocked, Line
+from simulator.line import Line
 from simulator.process import Proc, verb
 from simulator.values import Vector
 
 if TYPE_CHECKING:
-    from simulator.engine import Engine
     from simulator.server import Request
 
 MASS_BYTES = 8  # of the number that push-sum sends beside a value
 
 
-class Exchanges(ABC):
-    """A part of `Worker`.
+class Exchanges(Acting):
+    """A part of `Worker`."""
 
-    Attributes:
-        rank, size, step, rounds, line, dropped: see `Worker`.
-    """
-
-    rank: int
-    size: int
-    step: int
-    rounds: int
-    line: Line
-    dropped: str | None
-    _engine: Engine
     _mixed: int
     _pushed: Request | None
 
-    @property
-    @abstractmethod
-    def who(self) -> str:
-        """For messages."""
-
-    @abstractmethod
-    def main_line(self) -> Line:
-        """The worker's own timeline."""
-
-    @abstractmethod
-    def _wait_for(
-        self, line: Line, what: Blocked, event: Any, verb_name: str, size: float | None = None, peer: int = -1
-    ) -> Proc[None]:
-        """Wait on a line for an event, and account for it."""
-
-    # verbs: peers
+    # verbs: neighbours
 
     @verb
     def neighbour_mean(self, line: Line, x: Vector) -> Proc[Vector]:
         """The weighted mean with this step's neighbours of the gossip graph, in lock step with them."""
         self._mixed += 1
-        mixing = self._engine.mixing(self.step, self._mixed)
-        mixing.arrive(self.rank, line.t, x)
+        mixing, coding = self._engine.mixing(self.step, self._mixed), self._engine.coding
+        self._encode(line, coding.encode_seconds(x.nbytes))
+        copy = coding.public_copy(f"neighbour_mean {self._mixed}", self.rank, x)
+        mixing.arrive(self.rank, line.t, copy, coding.size(x.nbytes))
         yield from self._wait_for(line, mixing, mixing.leaves(self.rank), "neighbour_mean")
         self.rounds += 1
-        return mixing.mean(self.rank, self._engine.maths)
+        self._decode(line, coding.decode_seconds(x.nbytes, mixing.receives(self.rank)))
+        return coding.towards(x, copy, mixing.mean(self.rank, self._engine.maths))
 
     @verb
     def push_sum(self, line: Line, x: Vector, mass: float) -> Proc[tuple[Vector, float]]:
@@ -70,22 +46,30 @@ class Exchanges(ABC):
         """
         self._mixed += 1
         mixing = self._engine.mixing(self.step, self._mixed, shared_out=True)
-        mixing.arrive(self.rank, line.t, x.resized(x.nbytes + MASS_BYTES), mass)
+        coding = self._engine.coding
+        self._encode(line, coding.encode_seconds(x.nbytes))
+        sent = coding.model("push_sum", self.rank, x)
+        mixing.arrive(self.rank, line.t, sent, coding.size(x.nbytes) + MASS_BYTES, mass)
         yield from self._wait_for(line, mixing, mixing.leaves(self.rank), "push_sum")
         self.rounds += 1
-        total, mass = mixing.total(self.rank, self._engine.maths)
-        return total.resized(x.nbytes), mass
+        self._decode(line, coding.decode_seconds(x.nbytes, mixing.receives(self.rank)))
+        return mixing.total(self.rank, self._engine.maths)
+
+    # verbs: a chosen peer
 
     @verb
     def average_with(self, line: Line, peer: int) -> Proc[None]:
         """Average this worker's model and a peer's, atomically; the peer answers at once, whatever it does.
 
         Both models become their mean when they have crossed, whatever was applied to them meanwhile
-        (AD-PSGD, papers.md 6).
+        (AD-PSGD, papers.md 6). The peer's coding takes none of its time.
         """
+        coding, nbytes = self._engine.coding, self._engine.maths.initial().nbytes
+        self._encode(line, coding.encode_seconds(nbytes))
         yield from self._come_to(line)
         average = self._engine.averages.ask(self.rank, peer)
         yield from self._wait_for(line, average, average.done, "average_with")
+        self._decode(line, coding.decode_seconds(nbytes))
 
     def draw_peer(self) -> int:
         """One of the step's candidate peers of the gossip graph; the worker's own rank if there is none."""
@@ -105,37 +89,47 @@ class Exchanges(ABC):
         yield from self._come_to(line)
         fetch = self._engine.fetches.ask(self.rank, peer)
         yield from self._wait_for(line, fetch, fetch.done, "fetch", peer=peer)
+        self._decode(line, self._engine.coding.decode_seconds(fetch.value.nbytes))
         return fetch.value
 
     @verb
-    def collect(self, line: Line) -> Proc[list[Vector]]:
-        """What peers have sent to this worker and has arrived by now, in the order of their ranks."""
-        clock = self._engine.clock
-        yield clock.at(max(line.t, clock.now), priority=AFTER_ALL)  # with all that arrives at this instant
-        return self._engine.collect(self.rank)
-
-    @verb
     def send(self, line: Line, peer: int, x: Vector) -> Proc[None]:
-        """Send x to a peer; ends when its bytes have left."""
-        message = self._engine.post(self.rank, peer, x, line.t)
-        yield from self._wait_for(line, message, message.left, "send", x.nbytes, peer)
+        """Send x, a model, to a peer; ends when its bytes have left."""
+        coding = self._engine.coding
+        self._encode(line, coding.encode_seconds(x.nbytes))
+        sent, nbytes = coding.model(f"send to {peer}", self.rank, x), coding.size(x.nbytes)
+        message = self._engine.post(self.rank, peer, sent, nbytes, line.t)
+        yield from self._wait_for(line, message, message.left, "send", nbytes, peer)
 
     @verb
     def recv(self, line: Line, peer: int) -> Proc[Vector]:
         """The next value a peer has sent or will send to this worker."""
         message = self._engine.expect(peer, self.rank)
         yield from self._wait_for(line, message, message.arrived, "recv", 0.0, peer)
+        self._decode(line, self._engine.coding.decode_seconds(message.value.nbytes))
         return message.value
+
+    @verb
+    def collect(self, line: Line) -> Proc[list[Vector]]:
+        """What peers have sent to this worker and has arrived by now, in the order of their ranks."""
+        clock, coding = self._engine.clock, self._engine.coding
+        yield clock.at(max(line.t, clock.now), priority=AFTER_ALL)  # with all that arrives at this instant
+        arrived = self._engine.collect(self.rank)
+        for x in arrived:
+            self._decode(line, coding.decode_seconds(x.nbytes))
+        return arrived
 
     # verbs: a parameter server
 
     @verb
     def push(self, line: Line, g: Vector, version: int) -> Proc[None]:
         """Hand g, computed on the model of that version, to the server; ends when it is applied."""
-        self._pushed = yield from self._ask(line, "push", g, version, None)
+        self._pushed = yield from self._give(line, "push", g, version)
 
     @verb
-    def push_pull(self, line: Line, g: Vector, version: int, packed: bool = True) -> Proc[tuple[Vector, int]]:
+    def push_pull(
+        self, line: Line, g: Vector, version: int, packed: bool = True, since: Vector | None = None
+    ) -> Proc[tuple[Vector, int]]:
         """Push g and pull the model that it makes, as one service: the server takes nobody else between.
 
         Args:
@@ -143,41 +137,53 @@ class Exchanges(ABC):
             g: what is pushed.
             version: of the model it comes from.
             packed: in one message, not in one a layer, each when the one before has arrived.
+            since: g is a model that this worker keeps, and the server knows this much of it: if values are
+                compressed, the difference travels.
         """
-        self._pushed = yield from self._ask(line, "exchange", g, version, None, packed)
-        assert self._pushed is not None
-        assert self._pushed.reply is not None
-        return self._pushed.reply, self._pushed.reply_version
+        self._pushed = pushed = yield from self._give(line, "exchange", g, version, packed, since)
+        assert pushed.reply is not None
+        return pushed.reply, pushed.reply_version
 
     @verb
     def pull(self, line: Line, slack: int | None = None) -> Proc[tuple[Vector, int]]:
-        """The server's model and its version.
+        """The server's model and its version; whole, whatever the compression.
 
         Args:
             line: the timeline that the verb moves; supplied by the verb's call.
             slack: answer only when every worker's pushes applied are at most so many behind this worker's.
         """
-        request = yield from self._ask(line, "pull", None, 0, slack)
+        yield from self._come_to(line)
+        request = self._engine.the_server().request(self.rank, "pull", slack=slack)
+        yield from self._asked(line, request)
         self.rounds += slack == 0
         assert request.value is not None
         return request.value, request.version
 
-    def _ask(
+    def _give(
         self,
         line: Line,
         kind: str,
-        value: Vector | None,
+        value: Vector,
         version: int,
-        slack: int | None,
         packed: bool = True,
-    ) -> Proc[Any]:
-        server = self._engine.the_server()
+        since: Vector | None = None,
+    ) -> Proc[Request]:
+        coding = self._engine.coding
+        self._encode(line, coding.encode_seconds(value.nbytes))
         yield from self._come_to(line)
-        request = server.request(self.rank, kind, value, version, slack, packed)
-        yield from self._wait_for(line, request, request.done, kind, request.sent, self.size)
+        if since is None:
+            given = coding.change("push", self.rank, value)
+        else:
+            given = coding.model("push", self.rank, value, since)
+        server, nbytes = self._engine.the_server(), coding.size(value.nbytes)
+        request = server.request(self.rank, kind, given, version, packed=packed, nbytes=nbytes)
+        yield from self._asked(line, request)
         return request
 
-    def _come_to(self, line: Line) -> Proc[None]:
+    def _asked(self, line: Line, request: Request) -> Proc[None]:
+        yield from self._wait_for(line, request, request.done, request.kind, request.sent, self.size)
+
+    def _come_to(self, line: Line) -> Proc[Any]:
         """Let the clock come to where the line is."""
         if line.t > self._engine.clock.now:
             yield self._engine.clock.at(line.t)

@@ -63,13 +63,15 @@ class Fetch:
         return here, there
 
     def read(self) -> None:
-        """Take the peer's model as it is."""
-        self.value = self._engine.workers[self.peer].model_at(self._engine.clock.now)
+        """Take the peer's model as it is; what arrives of it."""
+        model = self._engine.workers[self.peer].model_at(self._engine.clock.now)
+        self.value = self._engine.coding.model("fetch", self.peer, model)
 
     def answer(self) -> None:
-        """Send it."""
-        here, there = self.nodes
-        follow(self._engine.network.message(there, here, self.value.nbytes).arrived, self.done)
+        """Send it. Its coding delays it, but takes none of the peer's time."""
+        (here, there), coding, nbytes = self.nodes, self._engine.coding, self.value.nbytes
+        at = self._engine.clock.now + float(coding.encode_seconds(nbytes)[self.peer])
+        follow(self._engine.network.message(there, here, coding.size(nbytes), at).arrived, self.done)
 
     def sent_by(self, rank: int) -> float:
         """Bytes the worker that asks sends: none."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simulator.background import BackgroundFlows
+from simulator.compression import Compression
 from simulator.cost import StepTime
 from simulator.fabric import Fabric, FloatArray
 from simulator.input_pipeline import Loading
@@ -74,6 +75,8 @@ class Job:
         server_seconds: time of one update there.
         pass_seconds: time to read or write one vector of the model's size on each worker's device, shape
             (n,); None: no time.
+        compression: of values on their way; None: they travel as they are.
+        item_bytes: of an entry of a value as it is on the wire.
         link_schedule, background, others: what goes on around the run.
         evaluate_every: seconds between evaluations; None for the start and the end only.
         evaluate_split: which samples evaluations use.
@@ -108,6 +111,8 @@ class Job:
     server_node: int | None = None
     server_seconds: float = 0.0
     pass_seconds: FloatArray | None = None
+    compression: Compression | None = None
+    item_bytes: float = 4.0
     link_schedule: tuple[LinkChange, ...] = ()
     background: tuple[BackgroundFlows, ...] = ()
     others: tuple[OtherJob, ...] = ()

@@ -47,13 +47,15 @@ class Line:
     Attributes:
         t: seconds; the line is accounted for up to here. May lie ahead of the clock, never behind a span's
         end. main: whether it is the worker's own; else its stretches wait for `join`. blocked: what the
-        line waits in just now, if anything; name: what its span will be called.
+        line waits in just now, if anything; name: what its span will be called. owed: seconds of compute
+        (a cohort's: a vector) that its results will cost the main line.
     """
 
     t: float
     main: bool = True
     blocked: Blocked | None = None
     name: int = 0
+    owed: Any = 0.0
     stretches: list[Stretch] = field(default_factory=list)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from simulator.clock import Clock
 from simulator.collectives import Call, Group
 from simulator.errors import VerbError
 from simulator.fabric import IntArray
-from simulator.maths import BoolArray, Maths
+from simulator.maths import BoolArray
 from simulator.process import Proc
 from simulator.values import Vector
 
@@ -32,6 +32,9 @@ class Want(NamedTuple):
     root: int = 0
     need: int | None = None
     algorithm: str | None = None
+
+
+Average = Callable[[Sequence[int], Sequence[Vector], Sequence[float] | None], Vector]
 
 
 class Meeting:
@@ -65,10 +68,13 @@ class Meeting:
         first = np.argsort(arrivals, kind="stable")[: self.want.need]
         return np.isin(np.arange(len(arrivals)), first)
 
-    def mean(self, maths: Maths) -> Vector:
+    def mean(self, average: Average) -> Vector:
         """The mean over the members counted, in rank order; computed once and shared by all.
 
         Who weighs nothing adds nothing.
+
+        Args:
+            average: makes it from the ranks of the members, their values and their weights, None if even.
         """
         if self._result is None:
             members = list(range(len(self.values)))
@@ -78,7 +84,8 @@ class Meeting:
             values = [self.values[m] for m in members]
             weights = [self.weights[m] for m in members]
             even = all(w == weights[0] for w in weights)
-            self._result = maths.mean(_all_there(values), None if even else weights)
+            ranks = self._ranks[members].tolist()
+            self._result = average(ranks, _all_there(values), None if even else weights)
             self.values = []
         return self._result
 

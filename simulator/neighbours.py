@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from simpy.events import Event
 
+from simulator.coding import Whole
 from simulator.fabric import IntArray
 from simulator.maths import Maths
 from simulator.network import Activity, Network
@@ -39,6 +40,7 @@ class Neighbourhood:
             for source in sources:
                 self._targets[source].append(rank)
         self._values: list[Vector | None] = [None] * n
+        self._sizes = [0.0] * n
         self._masses = [1.0] * n
         self._came = [math.nan] * n
         self._began = [math.nan] * n
@@ -47,9 +49,17 @@ class Neighbourhood:
         self._leaves = [Event(network.clock) for _ in range(n)]
         self._left = 0
 
-    def arrive(self, rank: int, at: float, value: Vector, mass: float = 1.0) -> None:
-        """A worker has come, with its value and the mass of it, at `at` (seconds, not before now)."""
-        self._masses[rank] = mass
+    def arrive(self, rank: int, at: float, value: Vector, nbytes: float, mass: float = 1.0) -> None:
+        """A worker has come at `at` (seconds, not before now).
+
+        Args:
+            rank: the worker.
+            at: when.
+            value: what it brings.
+            nbytes: what travels of it to each neighbour.
+            mass: of the value, in push-sum.
+        """
+        self._masses[rank], self._sizes[rank] = mass, nbytes
         self._came[rank] = at
         self._values[rank] = value
         around = {*self._sources[rank], *self._targets[rank]}
@@ -74,17 +84,14 @@ class Neighbourhood:
 
     def _begin_alone(self, rank: int) -> None:
         """Closed form: all that the worker sends and receives, sharing its own links and nobody else's."""
-        value = self._values[rank]
-        assert value is not None
         src = np.array([rank] * len(self._targets[rank]) + self._sources[rank])
         dst = np.array(self._targets[rank] + [rank] * len(self._sources[rank]))
         fabric = self._network.fabric
         paths = fabric.router.paths(self._nodes[src], self._nodes[dst])
         links, counts = np.unique(paths[paths >= 0], return_counts=True)
-        sent = value.nbytes * len(self._targets[rank])
-        activity = Activity(
-            links, counts.astype(float), value.nbytes, total_bytes=sent, name="neighbour_mean"
-        )
+        nbytes = self._sizes[rank]
+        sent = nbytes * len(self._targets[rank])
+        activity = Activity(links, counts.astype(float), nbytes, total_bytes=sent, name="neighbour_mean")
         latency = float(fabric.path_latency(paths).max())
         done = self._network.start(activity, self._began[rank])
         assert done.callbacks is not None
@@ -98,10 +105,8 @@ class Neighbourhood:
         start = max(self._came[rank], self._came[peer])
         for src, dst in ((rank, peer), (peer, rank)):
             if dst in self._targets[src]:
-                value = self._values[src]
-                assert value is not None
                 message = self._network.message(
-                    int(self._nodes[src]), int(self._nodes[dst]), value.nbytes, start
+                    int(self._nodes[src]), int(self._nodes[dst]), self._sizes[src], start
                 )
                 self._count_down(message.left, src)
                 self._count_down(message.arrived, dst)
@@ -130,8 +135,11 @@ class Neighbourhood:
 
     def sent_by(self, rank: int) -> float:
         """Bytes the worker sends."""
-        value = self._values[rank]
-        return 0.0 if value is None else value.nbytes * len(self._targets[rank])
+        return self._sizes[rank] * len(self._targets[rank])
+
+    def receives(self, rank: int) -> int:
+        """Values that come to the worker."""
+        return len(self._sources[rank])
 
     def total(self, rank: int, maths: Maths) -> tuple[Vector, float]:
         """The worker's row of the matrix times all values, and times all masses; rows need not sum to one."""
@@ -223,10 +231,10 @@ class PairAverage:
 
     def begin(self) -> None:
         """Both send what they hold."""
-        workers, network = self._engine.workers, self._engine.network
+        network = self._engine.network
         here, there = self._engine.job.workers.node[[self.rank, self.peer]].tolist()
-        out = network.message(here, there, workers[self.rank].model.nbytes)
-        back = network.message(there, here, workers[self.peer].model.nbytes)
+        out = network.message(here, there, self.sent_by(self.rank))
+        back = network.message(there, here, self.sent_by(self.peer))
         both = out.arrived & back.arrived
         assert both.callbacks is not None
         both.callbacks.append(lambda _: self._ends(self))
@@ -234,13 +242,21 @@ class PairAverage:
     def make(self) -> None:
         """Both models become their mean."""
         mine, theirs = self._engine.workers[self.rank], self._engine.workers[self.peer]
-        mean = self._engine.maths.mean([mine.model, theirs.model])
-        mine.replace_model(mean)
-        theirs.replace_model(mean)
+        coding = self._engine.coding
+        if isinstance(coding, Whole):
+            mean = self._engine.maths.mean([mine.model, theirs.model])
+            mine.replace_model(mean)
+            theirs.replace_model(mean)
+            return
+        told = coding.model("average_with", self.rank, mine.model)
+        heard = coding.model("average_with", self.peer, theirs.model)
+        half = (heard - told) * 0.5  # what both know, so that the sum of the models stays
+        mine.replace_model(mine.model + half)
+        theirs.replace_model(theirs.model - half)
 
     def sent_by(self, rank: int) -> float:
         """Bytes the worker sends."""
-        return self._engine.workers[rank].model.nbytes
+        return self._engine.coding.size(self._engine.workers[rank].model.nbytes)
 
     def began_for(self, rank: int) -> float:
         """The peer answers at once: nobody waits."""
@@ -262,11 +278,11 @@ class Letter:
         self.left = Event(engine.clock)
         self.arrived = Event(engine.clock)
 
-    def post(self, value: Vector, at: float) -> None:
-        """The sender hands it over at `at` (seconds)."""
+    def post(self, value: Vector, nbytes: float, at: float) -> None:
+        """The sender hands it over at `at` (seconds); so many bytes travel."""
         self._value, self._began = value, at
         nodes = self._engine.job.workers.node
-        message = self._engine.network.message(int(nodes[self._src]), int(nodes[self._dst]), value.nbytes, at)
+        message = self._engine.network.message(int(nodes[self._src]), int(nodes[self._dst]), nbytes, at)
         follow(message.left, self.left)
         follow(message.arrived, self.arrived)
 
@@ -333,14 +349,14 @@ class Mailbox:
         self._sent = deque(letter for letter in self._sent if not letter.arrived.triggered)
         return here
 
-    def post(self, value: Vector, at: float) -> Letter:
+    def post(self, value: Vector, nbytes: float, at: float) -> Letter:
         """The next letter sent."""
         if self._expected:
             letter = self._expected.popleft()
         else:
             letter = Letter(self._engine, self._src, self._dst)
             self._sent.append(letter)
-        letter.post(value, at)
+        letter.post(value, nbytes, at)
         return letter
 
     def expect(self) -> Letter:

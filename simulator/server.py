@@ -50,20 +50,18 @@ class Request:
         "slack", "staleness", "step", "value", "version",
     )  # fmt: skip
 
-    def __init__(
-        self, server: Server, rank: int, kind: str, value: Vector | None, version: int, packed: bool = True
-    ) -> None:
+    def __init__(self, server: Server, rank: int, kind: str, value: Vector | None, version: int) -> None:
         self._server = server
         self._began = math.nan
         self.rank, self.kind, self.value, self.version = rank, kind, value, version
         self.at = server.clock.now
-        self.packed = packed
+        self.packed = True
         self.step = server.step_of(rank)
         self.slack: int | None = None
         self.reply: Vector | None = None
         self.reply_version = 0
         self.staleness = math.nan
-        self.sent = value.nbytes if value is not None else 0.0
+        self.sent = 0.0
         self.done = Event(server.clock)
 
     @property
@@ -160,11 +158,17 @@ class Server:
             yield self._wanted
             self._wanted = None
         yield self.clock.at(self.clock.now, priority=AFTER_ALL)  # all that arrive at this instant: by rank
-        line.t = max(line.t, self.clock.now)
         *_, push = self._inbox.pop(0)
+        line.t = max(line.t, self.clock.now)
+        if self._discipline != "lock_free":
+            line.t += self._decode_seconds(push)
         self._open.append(push)
         self._unpublished.append(push)
         return push
+
+    def _decode_seconds(self, push: Request) -> float:
+        """Time to decode what was pushed, at the speed of worker 0's device."""
+        return float(self._engine.coding.decode_seconds(push.given.nbytes)[0])
 
     def apply(self, x: Vector, g: Vector, opt: State, step: int = 1) -> tuple[Vector, State]:
         """One step of the scenario's optimiser, at the learning rate of `step`; takes the server's time."""
@@ -198,12 +202,13 @@ class Server:
         self._show()
         yield from self._meet(line, "broadcast", x, packed)
         meeting = yield from self._meet(line, "reduce", x, packed)
-        return meeting.mean(self._engine.maths)
+        maths = self._engine.maths
+        return meeting.mean(lambda _, values, weights: maths.mean(values, weights))
 
     def _meet(self, line: Line, op: str, x: Vector, packed: bool) -> Proc[Meeting]:
         channel, me = self._engine.channel("master", 0), self.workers
         meeting: Meeting | None = None
-        for nbytes in self._engine.message_sizes(x, packed):
+        for nbytes in self._engine.message_sizes(x.nbytes, packed):
             if meeting is not None:
                 yield meeting.call.done
             meeting = channel.enter(me, Want(op, nbytes, me))
@@ -244,14 +249,16 @@ class Server:
         self,
         rank: int,
         kind: str,
-        value: Vector | None,
-        version: int,
-        slack: int | None,
+        value: Vector | None = None,
+        version: int = 0,
+        *,
+        slack: int | None = None,
         packed: bool = True,
+        nbytes: float = 0.0,
     ) -> Request:
-        """A worker asks; the request is served by the discipline."""
-        request = Request(self, rank, kind, value, version, packed)
-        request.slack = slack
+        """A worker asks; the request is served by the discipline. So many bytes travel of what it gives."""
+        request = Request(self, rank, kind, value, version)
+        request.slack, request.packed, request.sent = slack, packed, nbytes
         self._waiting.append(request)
         self._dispatch_soon()
         return request
@@ -289,16 +296,15 @@ class Server:
             request.value, request.version = self.model, self.version
         elif self._discipline == "round_robin":
             self._turn = (self._turn + 1) % self.workers
-        assert request.value is not None
         src, dst = (self._node, worker) if pull else (worker, self._node)
-        left, arrived = self._send(request, src, dst, request.value)
+        left, arrived = self._send(request, src, dst, self.model.nbytes if pull else request.sent)
         if request.kind != "exchange":
             left.append(lambda _: self._free())
         arrived.append(lambda _: _succeed(request.done) if pull else self._deliver(request))
 
-    def _send(self, request: Request, src: int, dst: int, value: Vector) -> tuple[Callbacks, Callbacks]:
-        """Send a value; returns what is to be called when it has left, and when it has arrived."""
-        sizes = self._engine.message_sizes(value, request.packed)
+    def _send(self, request: Request, src: int, dst: int, nbytes: float) -> tuple[Callbacks, Callbacks]:
+        """Send so many bytes; returns what to call when they have left, and when they have arrived."""
+        sizes = self._engine.message_sizes(nbytes, request.packed)
         left, arrived = one_after_another(self._engine.network, src, dst, sizes)
         assert left.callbacks is not None
         assert arrived.callbacks is not None
@@ -309,7 +315,7 @@ class Server:
         if request.reply is None:
             request.reply, request.reply_version = self.model, self.version
         worker = int(self._engine.job.workers.node[request.rank])
-        left, arrived = self._send(request, self._node, worker, request.reply)
+        left, arrived = self._send(request, self._node, worker, request.reply.nbytes)
         left.append(lambda _: self._free())
         arrived.append(lambda _: _succeed(request.done))
 
@@ -320,7 +326,7 @@ class Server:
 
     def _deliver(self, push: Request) -> None:
         if self._discipline == "lock_free":
-            delay = self._engine.job.server_seconds
+            delay = self._engine.job.server_seconds + self._decode_seconds(push)
             self.clock.call_at(self.clock.now + delay, lambda: self._hand_over(push))
         else:
             self._hand_over(push)

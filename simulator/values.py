@@ -32,10 +32,6 @@ class Vector(ABC):
     def split(self, nbytes: tuple[float, ...]) -> list[Self]:
         """Consecutive parts whose sizes on the wire are `nbytes` (they add up to this value's)."""
 
-    def resized(self, nbytes: float) -> Self:
-        """The same content with another size on the wire."""
-        return self.split((nbytes,))[0]
-
     def __rmul__(self, other: float) -> Self:
         return self * other
 

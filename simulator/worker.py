@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from simulator.coding import Places
 from simulator.collective_verbs import Collectives
 from simulator.errors import VerbError
 from simulator.exchanges import Exchanges
@@ -63,6 +64,7 @@ class Worker(Collectives, Exchanges):
         self.beside: list[Handle[Any]] = []
         self._engine = engine
         self._cost = engine.job.costs[rank]
+        self._places = Places()
         self._drawn = 0
         self._skipped = False
         loading = engine.job.input
@@ -206,6 +208,7 @@ class Worker(Collectives, Exchanges):
         self._load(line)
         draw = self._drawn
         ready, nbytes = self._cost.buckets(bucket_bytes, beside=self.size > 1)
+        ready = ready + self._engine.coding.bucket_seconds(nbytes.tolist())[:, self.rank]
         value, start, _ = self._compute_gradient(line, x, float(ready[-1]))
         yield from ()  # nothing waits here: `join` does
         finish = self._engine.slowdown.finish
@@ -265,6 +268,8 @@ class Worker(Collectives, Exchanges):
         stretches = [stretch for handle in handles for stretch in handle.line.stretches]
         self.rounds += any(s.name in self._engine.names.rounds for s in stretches)
         line.t = lay_under(line.t, stretches, self._record, self._engine.names.wait)
+        if owed := sum(handle.line.owed for handle in handles):
+            self.spend(owed, "decode")
         return values
 
     def concat(self, parts: Sequence[Vector]) -> Vector:

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.compression import Compression, Stream
 from simulator.values import Vector
 
 __all__ = ["BoolArray", "Evaluation", "Maths"]
@@ -63,6 +64,16 @@ class Maths(Protocol):
 
     def cohort_mean(self, x: Vector, keep: BoolArray | None = None) -> Vector:
         """Mean over the worker axis, (n, d) -> (d,), of the workers in `keep` (n,) only if given."""
+
+    def compressed_mean(
+        self,
+        how: Compression,
+        stream: Stream,
+        ranks: Sequence[int],
+        values: Sequence[Vector],
+        weights: Sequence[float] | None,
+    ) -> Vector:
+        """(Weighted) mean of what arrives of the workers' values (d,); the stream remembers what does not."""
 
     def concat(self, parts: Sequence[Vector]) -> Vector:
         """The value that was split into `parts`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from simulator.compression import Compression, Stream
 from simulator.maths import BoolArray
 from simulator.values import Ghost, Vector
 
@@ -46,6 +47,17 @@ class GhostMaths:
     def cohort_mean(self, x: Vector, keep: BoolArray | None = None) -> Vector:
         """Itself: a ghost has no worker axis."""
         return x
+
+    def compressed_mean(
+        self,
+        how: Compression,
+        stream: Stream,
+        ranks: Sequence[int],
+        values: Sequence[Vector],
+        weights: Sequence[float] | None,
+    ) -> Vector:
+        """The first: codes are sizes too, and told apart by who sends them."""
+        return values[0]
 
     def concat(self, parts: Sequence[Vector]) -> Vector:
         """A ghost as large as the parts together."""

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from operator import is_
 from pathlib import Path
 from time import monotonic
@@ -15,6 +16,7 @@ from typing import Any, final
 import numpy as np
 import torch
 
+from simulator.compression import Compression, Stream
 from simulator.errors import InputError
 from simulator.maths import BoolArray, Evaluation
 from simulator.maths.dense import Dense
@@ -72,6 +74,26 @@ class ResumableMaths:
     def cohort_mean(self, x: Vector, keep: BoolArray | None = None) -> Dense:
         """See `Maths`."""
         return self._note(x.nbytes, lambda: self._inner.cohort_mean(x, keep))
+
+    def compressed_mean(
+        self,
+        how: Compression,
+        stream: Stream,
+        ranks: Sequence[int],
+        values: Sequence[Vector],
+        weights: Sequence[float] | None,
+    ) -> Vector:
+        """See `Maths`; what the stream remembers is on the tape too."""
+        computed: list[Dense] = []
+
+        def make(index: int) -> Dense:
+            if not computed:
+                computed.extend(self._inner.outcomes(how, stream, ranks, values, weights))
+            return computed[index]
+
+        size = values[0].nbytes
+        outcomes = [self._note(size, partial(make, index)) for index in range(stream.outcomes(how, ranks))]
+        return stream.take(how, ranks, outcomes)
 
     def concat(self, parts: Sequence[Vector]) -> Dense:
         """See `Maths`; as there, the same parts give the same object."""

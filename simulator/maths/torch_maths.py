@@ -14,7 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simulator.compression import Compression, Stream
 from simulator.maths import BoolArray, Evaluation
+from simulator.maths.compressors import compressed
 from simulator.maths.dense import Dense
 from simulator.maths.pending import CHUNK, Pending, chunks
 from simulator.maths.task import DTYPES
@@ -107,6 +109,32 @@ class TorchMaths:
         if data.dim() == 1:
             return Dense(data, x.nbytes)
         return Dense(_mean(data if keep is None else data[torch.from_numpy(keep)]), x.nbytes)
+
+    def compressed_mean(
+        self,
+        how: Compression,
+        stream: Stream,
+        ranks: Sequence[int],
+        values: Sequence[Vector],
+        weights: Sequence[float] | None,
+    ) -> Vector:
+        """See `Maths`."""
+        return stream.take(how, ranks, self.outcomes(how, stream, ranks, values, weights))
+
+    def outcomes(
+        self,
+        how: Compression,
+        stream: Stream,
+        ranks: Sequence[int],
+        values: Sequence[Vector],
+        weights: Sequence[float] | None,
+    ) -> list[Dense]:
+        """What a stream takes from a use: see `Stream.take`."""
+        found = compressed(how, stream, ranks, [_tensor(v) for v in values], weights, self._draws)
+        tensors = [_mean(found.arrived, weights), *found.left]
+        if found.basis is not None:
+            tensors.append(found.basis)
+        return [Dense(tensor, values[0].nbytes) for tensor in tensors]
 
     def concat(self, parts: Sequence[Vector]) -> Dense:
         """See `Maths`. Parts that are the same objects as at the last call give the same object."""

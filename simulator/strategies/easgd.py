@@ -62,7 +62,7 @@ class EASGD(Strategy):
     def exchange(self, w: Worker, x: Vector, centre: Vector, version: int) -> Step[Any]:
         """-> the centre as it was; its version or, in lock step at its root, the mean of all models."""
         if self.sync_stage is None:
-            return w.push_pull(x, version, self.packed)
+            return w.push_pull(x, version, self.packed, since=centre)
         root: Literal["master", 0] = "master" if self.sync_stage == 1 else 0
         return w.broadcast_and_reduce(centre, x, root, self.packed)
 

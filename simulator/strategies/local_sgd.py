@@ -48,11 +48,14 @@ class LocalSGD(Strategy):
             most = max(self.h_by_class.get(kind, self.h) for kind in set(w.kinds))
         weight = float(h) if self.weights == "steps" else 1.0
         x, opt = w.initial_model(), w.optimizer()
+        common = x
         for t in w.steps(pace=h / most):
             g = yield from w.gradient(x)
             if t <= self.start_step:
                 g = yield from w.all_mean(g)
             x, opt = w.apply(x, g, opt)
-            if t > self.start_step and (t - self.start_step) % h == 0:
-                x = yield from w.all_mean(x, weight=weight)
+            if t <= self.start_step:
+                common = x
+            elif (t - self.start_step) % h == 0:
+                x = common = yield from w.all_mean(x, weight=weight, since=common)
             w.report(x)

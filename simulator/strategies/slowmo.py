@@ -35,7 +35,7 @@ class SlowMo(Strategy):
             g = yield from w.gradient(x)
             x, opt = w.apply(x, g, opt)
             if t % self.h == 0 and (lr := w.lr(t)) > 0:  # at rate 0 nobody has moved
-                mean = yield from w.all_mean(x)
+                mean = yield from w.all_mean(x, since=outer)
                 slow = Sgd(lr=self.alpha * lr, momentum=self.beta)
                 outer, u = w.apply(outer, (outer - mean) / lr, u, slow)
                 x = outer
