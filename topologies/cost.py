@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 OWN_CABLE = 100e-6
 """Seconds one way, about 20 km of fibre: longer lines are leased."""
-_WIDEST = 1e4  # factor of bandwidths within which a network of a given cost is looked for
+_WIDEST = 1e12  # factor of bandwidths within which a network of a given cost is looked for
 
 
 class PriceFactors(Spec):

@@ -54,6 +54,11 @@ WRONG: dict[str, tuple[str, ...]] = {
     "list": ("{zz: 1}", "zz", "3", "true", "-3", ".nan"),
     "counts": (*NEVER[2:], "[0]", "[-1]", "[2.5]", "[x]", "3"),
     "numbers of hosts": ("[]", "[-1]", "[2.5]", "3", "x"),
+    "pattern": ("[]", "[zz]", "{}", "zz", "3", "true", "2.5", "'a b'"),
+    "times": ("[]", "[3]", "[3 s, 2 s]", "[1 s, 2 s, 3 s, 4 s]", "3 s", "{}", "x"),
+    "shares": ("[]", "[0]", "[1.5, 1.5]", "[1, 1, 1, 1]", "[x]", "0.5", "{}"),
+    "price list": ("[]", "3", "true", "zz", "no.yaml", "{}", "{nic: 3}"),
+    "part below one": (*NEVER, "0", "1", "1.5", "-0.1"),
     "where": ("[1]", "{}", "alll", "3", "true", "{zz: 1}", "{worker: 0, share: 0.5}", "{worker: 9999}"),
     "version": ("0", "2", "1.0", "'1'", "true", "[1]", "x"),
     "seeds": ("[]", "[-1]", "[1.5]", "[x]", "[true]", "3", "x", "{count: 0}", "{cont: 3}"),
@@ -95,8 +100,8 @@ KINDS = {
     "seeds of a sweep": "sweep.seeds",
     "mapping": """cluster topology placement workload problem training strategy optimizer schedule gossip
         network collective evaluate stop maths target variants sweep grid zip best link host devices bus
-        nvlink factor split h_by_class""",
-    "list": "stragglers unlike nodes links",
+        nvlink factor split h_by_class spread""",
+    "list": "stragglers unlike nodes links background others network.schedule",
     "numbers of hosts": "unlike.hosts",
     "counts": "dims hidden",
     "pair": "between",
@@ -107,6 +112,11 @@ KINDS = {
     "profile": "profile",
     "server": "server",
     "where": "where",
+    "pattern": "src dst where.link placement.hosts",
+    "times": "schedule.at",
+    "shares": "schedule.bandwidth",
+    "price list": "prices",
+    "usd": "budget_usd",
     "worker": "worker",
     "parent": "extends",
     "swept key": "by",
@@ -117,20 +127,21 @@ KINDS = {
     "count": """seeds.count hosts hosts_per_leaf hosts_per_group hosts_per_switch k spines switches degree
         nics workers batch h h_by_class.* tree_chunks schedule.steps stop.steps pieces""",
     "count0": "seed first count start_step backup warmup_steps",
-    "time": "latency",
-    "positive time": "time every duration step",
+    "time": "latency begin",
+    "positive time": "time every duration step repeat",
     "bandwidth": "bandwidth",
-    "bytes": "bucket_bytes",
+    "bytes": "background.size bucket_bytes",
     "share": "efficiency share accuracy",
     "probability": "p",
     "factor of two": "low high",
     "below one": "momentum beta lazy",
-    "above one": "factor.alpha",
+    "above one": "factor.alpha spread.alpha",
+    "part below one": "load",
     "positive": "lr mean value cv alpha",
     "number0": "weight_decay sigma",
     "positive number": "oversubscription",
 }
-WRONG["positive number"] = WRONG["positive"]
+WRONG["positive number"] = WRONG["usd"] = WRONG["positive"]
 WRONG["seeds of a sweep"] = (*WRONG["seeds"], "{count: 2, max: 4}")
 RIGHT["seeds of a sweep"] = ("[5]", "{count: 2}")
 KIND_OF = {key: kind for kind, keys in KINDS.items() for key in keys.split()}
@@ -144,7 +155,7 @@ def words(text: str) -> frozenset[str]:
 NULLABLE = words("""
     seeds sweep best workload problem training gossip target nvlink h_by_class factor time steps every
     duration workers hosts_per_leaf hosts_per_group hosts_per_switch k spines switches degree oversubscription
-    dims hosts devices server
+    dims hosts devices server repeat prices budget_usd cap end
 """)
 # Keys that must be there, as KEY or ABOVE.KEY: the file is wrong without them.
 REQUIRED = words("""
