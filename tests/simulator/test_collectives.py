@@ -446,3 +446,25 @@ def test_quiet_collectives_compile_nothing():
     seconds, _, loaded = ran.stdout.partition(" ")
     assert float(seconds) > 2e-3
     assert loaded.strip() == "set()"
+
+
+@pytest.mark.parametrize("n", [12, 300])
+def test_among_cross_traffic_both_ways_of_arriving_agree_and_laws_hold(n):
+    """300 edges keep one rate and look at their crowd from time to time; 12 run ahead, edge by edge."""
+    rng = np.random.default_rng(n)
+    cross = []
+    for _ in range(40):
+        src, dst = rng.choice(n, 2, replace=False).tolist()
+        cross.append((src, dst, rng.uniform(0.5, 1.5) * 2e6, rng.uniform(0.0, 6e-3)))
+    rate = rng.uniform(0.5, 1.0, n) * B
+    calls = []
+    for cohort in (False, True):
+        g = group(n, rate=rate)
+        calls.append(
+            go(g, "all_reduce", 2e6, spread(n, 1e-3, 3), cohort=cohort, cross=cross, algorithm="ring")
+        )
+        g.network.check_laws()
+        assert g.network.sent_ticks == g.network.received_ticks
+    assert np.array_equal(calls[0].left, calls[1].left)
+    alone = go(group(n, rate=rate), "all_reduce", 2e6, spread(n, 1e-3, 3), algorithm="ring")
+    assert 1.02 < (calls[0].left[0] - calls[0].began[0]) / (alone.left[0] - alone.began[0]) < 4
