@@ -129,6 +129,12 @@ class FairShare:
         """An activity has `size` bytes per unit of weight still to move; after `solve`."""
         self._next_finish = self._steered.set_remaining(self._arrays, number, size, now)
 
+    def set_cap(self, number: int, cap: float, now: float) -> None:
+        """See `Shares`."""
+        links, weights, _ = self._links[number]
+        self._links[number] = links, weights, cap
+        self._ripple.rebound(self._arrays, number, bound_of(links, weights, cap, self._capacity))
+
     def users(self, link: int) -> list[int]:
         """Numbers of the activities on a link, ascending."""
         row = self._tables.links[link]

@@ -301,6 +301,8 @@ class Network:
         self._going.clear()
         for link in sorted(self._changed):
             self._shares.set_capacity(link, self._changed[link], now)
+        if self._changed:
+            self._steered.refit(self._shares, self.bandwidth, now)
         self._changed.clear()
         for transfer, size in zip(coming, left, strict=True):
             self._add(transfer, size, now)

@@ -15,8 +15,9 @@ import numpy as np
 from simulator.fabric import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from simulator.activity import Transfer
+    from simulator.activity import Activity, Transfer
     from simulator.fairshare import FairShare
+    from simulator.unshared import Shares
 
 
 NOBODY, SEVERAL = -1, -2
@@ -78,11 +79,16 @@ class Steering(Protocol):
         """The course from `now` on; `moved`: bytes per unit of weight since the last, if it had a crowd."""
         ...
 
+    def refit(self, now: float, bandwidth: FloatArray) -> float:
+        """Links have other bandwidths (bytes/s, shape (links,)) from `now` on; -> its largest rate alone."""
+        ...
+
 
 @dataclass(slots=True)
 class _Helm:
     """What one steered activity was last told and answered."""
 
+    activity: Activity
     steering: Steering
     crowd: Crowd | None = None  # None: it has never had one
     look: float = math.inf  # when to ask again, s
@@ -104,11 +110,19 @@ class Steered:
         """One more comes, which may be steered."""
         steering = transfer.activity.steering
         if steering is not None:
-            self._helms[transfer.number] = _Helm(steering)
+            self._helms[transfer.number] = _Helm(transfer.activity, steering)
 
     def remove(self, number: int) -> None:
         """This one goes, if it was steered."""
         self._helms.pop(number, None)
+
+    def refit(self, shares: Shares, bandwidth: FloatArray, now: float) -> None:
+        """Links have other bandwidths."""
+        for number, helm in self._helms.items():
+            cap = helm.steering.refit(now, bandwidth)
+            helm.activity.cap = max(helm.activity.cap, cap)  # what the law of the port allows
+            helm.look = helm.rest = now
+            shares.set_cap(number, cap, now)
 
     def steer(self, shares: FairShare, now: float) -> float:
         """New courses for those whose crowds have changed, new rates; -> when to look again, s."""
@@ -136,6 +150,7 @@ class Steered:
             return None
         crowd, last = shares.crowd(number), helm.crowd
         if last is None and not len(crowd.links):
+            helm.look = math.inf
             return None
         if last is not None and now < helm.look and all(map(np.array_equal, last, crowd)):
             return None

@@ -38,6 +38,10 @@ class Shares(Protocol):
         """A link has another bandwidth (bytes/s) from now on."""
         ...
 
+    def set_cap(self, number: int, cap: float, now: float) -> None:
+        """An activity has another largest rate (bytes/s per unit of weight) from now on."""
+        ...
+
     def solve(self, now: float) -> None:
         """Rates and finish times after all that came, went and changed at this instant."""
         ...
@@ -153,10 +157,15 @@ class Unshared:
         self.capacity[link] = capacity
         for number, solo in self.under_way.items():
             if link in solo.links:
-                solo.remaining = self.remaining(number, now)
-                solo.rate, solo.since = bound_of(solo.links, solo.weights, solo.cap, self.capacity), now
-                solo.finish = now + solo.remaining / solo.rate
-                heappush(self._finishes, (solo.finish, number))
+                self.set_cap(number, solo.cap, now)
+
+    def set_cap(self, number: int, cap: float, now: float) -> None:
+        """See `Shares`."""
+        solo = self.under_way[number]
+        solo.remaining, solo.cap = self.remaining(number, now), cap
+        solo.rate, solo.since = bound_of(solo.links, solo.weights, cap, self.capacity), now
+        solo.finish = now + solo.remaining / solo.rate
+        heappush(self._finishes, (solo.finish, number))
 
     def solve(self, now: float) -> None:
         """Nothing is shared, so there is nothing to solve."""

@@ -60,13 +60,19 @@ class Load:
         """`paths` as places in `links`; where a path has no more links, the place behind the last."""
         return np.where(self.paths >= 0, np.searchsorted(self.links, self.paths), len(self.links))
 
-    def cap(self, chunk: float, send_ends: str) -> float:
-        """Largest rate, bytes/s, for chunks of `chunk` bytes."""
+    def pace_on(self, bandwidth: FloatArray) -> FloatArray:
+        """`pace` if links have these bandwidths, bytes/s, shape (links of the fabric,)."""
+        seconds = np.append(self.weights / bandwidth[self.links], 0.0)
+        pace: FloatArray = seconds[self.hops].max(axis=1, initial=0.0)
+        return pace
+
+    def cap(self, chunk: float, send_ends: str, pace: FloatArray | None = None) -> float:
+        """Largest rate, bytes/s, for chunks of `chunk` bytes; `pace`: another than the load's own."""
         if chunk <= 0.0:
             return math.inf
         seconds = chunk * self.slowest
         if self.part.rounds > 1 and self.max_latency + self.overhead > 0.0:
-            sending = self.overhead + chunk * self.pace
+            sending = self.overhead + chunk * (self.pace if pace is None else pace)
             seconds = max(seconds, float(self.round_seconds(sending, send_ends).max()))
         return chunk / seconds if seconds > 0.0 else math.inf
 

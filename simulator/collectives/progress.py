@@ -50,6 +50,12 @@ def progress(load: Load, chunk: float, send_ends: str, begin: float, team: int =
     return Progress(load, chunk, send_ends, begin, team)
 
 
+def _rates_of(pace: FloatArray) -> FloatArray:
+    """Bytes/s of edges that take `pace` seconds per byte."""
+    rates: FloatArray = 1.0 / np.maximum(pace, 1.0 / _MOST)
+    return rates
+
+
 class Progress:
     """The edges of a bundle under way (a `Steering`).
 
@@ -69,7 +75,7 @@ class Progress:
         self.pauses = load.part.rounds > 1
         self.team = team
         self._one_rate = len(load.pace) > MOST_EDGES
-        self._alone = 1.0 / np.maximum(load.pace, 1.0 / _MOST)
+        self._alone = self._best = _rates_of(load.pace)
         self._moved = np.zeros(len(self._alone))  # bytes, each edge
         self._speed = self._speeds(self._alone)
         self._load_of: FloatArray | None = None  # each edge's load per unit of rate; None: alone so far
@@ -80,9 +86,9 @@ class Progress:
         if self._load_of is None:
             self._moved = self.moved_after(now - self._since)
         else:
-            loaded = np.minimum(self._load_of * moved, self._alone * (now - self._since))
+            loaded = np.minimum(self._load_of * moved, self._best * (now - self._since))
             self._moved = np.minimum(self._moved + loaded, self._total)
-        self._since = now
+        self._since, self._best = now, self._alone
         places = np.searchsorted(self._load.links, crowd.links)
         speed = self._speed = self._speeds(self._rates(crowd, places))
         left = float(((self._total - self._moved) / speed).max())
@@ -93,6 +99,18 @@ class Progress:
         rest = max(left, self._total / rate / 4) / RESTS if self._one_rate else 0.0
         look = look if look < left else math.inf
         return Course(rate, self._most(rate, left), self._weights(real / rate, places), left, look, rest)
+
+    def refit(self, now: float, bandwidth: FloatArray) -> float:
+        """See `Steering`."""
+        if self._load_of is None:  # alone at one rate, as far as the network goes
+            self._moved = np.minimum(self._moved + self._speed.min() * (now - self._since), self._total)
+            self._since = now
+        pace = self._load.pace_on(bandwidth)
+        self._alone = _rates_of(pace)
+        self._best = np.maximum(self._best, self._alone)
+        if self._load_of is None:
+            self._speed = self._speeds(self._alone)
+        return self._load.cap(self._chunk, self._send_ends, pace)
 
     def _most(self, rate: float, left: float) -> float:
         """What the bundle could use if others left it more: no more than it means to have if it pauses."""

@@ -386,6 +386,34 @@ def test_a_link_that_gets_quicker_or_slower(fidelity):
         assert lasted[2] > 1.9 * lasted[0]
 
 
+def test_a_link_changes_while_others_share_and_the_ring_does_not():
+    """The ring 0 .. 3 meets nobody; 4 and 5 send to 6 at once, so shares are solved for."""
+    g = group(7)
+    ring = Group(g.network, np.arange(4), hosts=np.arange(4))
+    for src in (4, 5):
+        g.network.message(src, 6, 5e6)
+    g.network.clock.call_at(1e-3, partial(g.network.set_bandwidth, 2, B / 2))
+    call = go(ring, "all_reduce", 4e6, np.zeros(4))
+    assert 1.8 < call.left[0] / (6 * 1e-3) < 2.0
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_a_ring_meets_a_link_that_changes_under_way(crossed):
+    """Half the rate for a while: a bundle takes up what it can, latency or not, as messages do."""
+    lasted = {}
+    for fidelity in ("flows", "bundles"):
+        g = group(6, fidelity)
+        network, clock = g.network, g.network.clock
+        for at, factor in ((0.0, 0.1), (1e-3, 1.0)):
+            clock.call_at(at, partial(network.set_bandwidth, 2, factor * B))
+        cross = [(0, 2, 3e5, 0.0), (3, 4, 2e5, 8e-4)] if crossed else []
+        call = go(g, "all_reduce", 1.2e6, np.zeros(6), cross=cross)
+        network.check_laws()
+        lasted[fidelity] = call.left[0]
+    assert lasted["bundles"] == pytest.approx(lasted["flows"], rel=0.06)
+    assert lasted["bundles"] > 2.8e-3
+
+
 def test_scaling():
     """Bandwidths times k, latencies over k: every time over k."""
     for fidelity in FIDELITIES:
