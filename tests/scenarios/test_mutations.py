@@ -99,7 +99,7 @@ KINDS = {
     "seeds": "seeds",
     "seeds of a sweep": "sweep.seeds",
     "mapping": """cluster topology placement workload problem training strategy optimizer schedule gossip
-        network collective evaluate stop maths target variants sweep grid zip best link host devices bus
+        network collective evaluate stop maths target variants sweep grid zip cases best link host devices bus
         nvlink factor split h_by_class spread""",
     "list": "stragglers unlike nodes links background others network.schedule",
     "numbers of hosts": "unlike.hosts",
@@ -125,7 +125,7 @@ KINDS = {
     "bound": "bound",
     "delay": "delay",
     "count": """seeds.count hosts hosts_per_leaf hosts_per_group hosts_per_switch k spines switches degree
-        nics workers batch h h_by_class.* tree_chunks schedule.steps stop.steps pieces""",
+        nics workers batch topology.p topology.a topology.h h h_by_class.* tree_chunks schedule.steps stop.steps pieces""",
     "count0": "seed first count start_step backup warmup_steps",
     "time": "latency begin",
     "positive time": "time every duration step repeat",
@@ -195,7 +195,12 @@ class Entry:
 
     @property
     def variant(self) -> bool:
-        return len(self.path) == 2 and self.path[0] == "variants"
+        return (len(self.path) == 2 and self.path[0] == "variants") or self.case
+
+    @property
+    def case(self) -> bool:
+        """A case of a sweep: overrides like a variant's."""
+        return len(self.path) == 3 and self.path[:2] == ("sweep", "cases")
 
     @property
     def swept(self) -> bool:
@@ -227,7 +232,10 @@ class Entry:
         """Whether the file is wrong without it."""
         # An override is of something that the file, or the one that it extends, has.
         override = (
-            (self.path[0] == "variants" and len(self.path) < 4) or self.swept or "extends:" in self.text
+            (self.path[0] == "variants" and len(self.path) < 4)
+            or self.path[:2] == ("sweep", "cases")
+            or self.swept
+            or "extends:" in self.text
         )
         return not self.free and not override and not REQUIRED.isdisjoint(self.known_as)
 
