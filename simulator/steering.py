@@ -139,6 +139,8 @@ class Steered:
             shares.solve(now)
         for number, helm, course in asked:
             helm.look, helm.rest = now + course.look, now + course.rest
+            if helm.look <= now:  # sooner than the clock can tell
+                helm.look = math.inf
             helm.size = course.rate * course.left
             shares.set_remaining(number, helm.size, now)
         return min((helm.look for helm in self._helms.values()), default=math.inf)
