@@ -48,6 +48,8 @@ WRONG: dict[str, tuple[str, ...]] = {
     ),
     "bytes": (*NEVER, "25", "25 mb", "25 Mb", "25 MBytes", "25 MB/s", "-25 MB", "0 B", "25 M"),
     "word": (*NEVER, "3"),
+    "flag": ("[]", "{}", "3", "zz", "2.5", "0", "'true'"),
+    "stage": ("[]", "4", "0", "2.5", "x", "true"),
     "name": ("[]", "{}", "3", "true", "2.5", "../up", "a b", ".nan"),
     "text": ("[]", "{}", "3", "true", "2.5"),
     "mapping": ("[1]", "zz", "3", "true", "-3", "3 s", ".inf"),
@@ -105,7 +107,9 @@ KINDS = {
     "numbers of hosts": "unlike.hosts",
     "counts": "dims hidden",
     "pair": "between",
-    "word": """kind graph per order routing fidelity all_reduce discipline weights dtype goal evaluate.split
+    "flag": "packed at_random",
+    "stage": "sync_stage",
+    "word": """direction kind graph per order routing fidelity all_reduce discipline weights dtype goal evaluate.split
         model""",
     "node": "nodes.name",
     "text": "class",
@@ -125,7 +129,7 @@ KINDS = {
     "bound": "bound",
     "delay": "delay",
     "count": """seeds.count hosts hosts_per_leaf hosts_per_group hosts_per_switch k spines switches degree
-        nics workers batch topology.p topology.a topology.h h h_by_class.* tree_chunks schedule.steps stop.steps pieces""",
+        strategy.every nics workers batch topology.p topology.a topology.h h h_by_class.* tree_chunks schedule.steps stop.steps pieces""",
     "count0": "seed first count start_step backup warmup_steps",
     "time": "latency begin",
     "positive time": "time every duration step repeat",
@@ -156,6 +160,7 @@ NULLABLE = words("""
     seeds sweep best workload problem training gossip target nvlink h_by_class factor time steps every
     duration workers hosts_per_leaf hosts_per_group hosts_per_switch k spines switches degree oversubscription
     dims hosts devices server repeat prices budget_usd cap end
+    topology.p topology.a topology.h
 """)
 # Keys that must be there, as KEY or ABOVE.KEY: the file is wrong without them.
 REQUIRED = words("""
@@ -329,7 +334,7 @@ def mutations(entry: Entry) -> Iterator[Mutation]:
     line, column = node.key.line or 1, node.key.column or 1
     at_key, at_value = (line, column), (node.at.line or 1, node.at.column or 1)
     at_mapping = (entry.above.at.line or 1, entry.above.at.column or 1)
-    if entry.swept:  # what is wrong is told of the values, or of the key
+    if entry.swept or entry.case:  # what is wrong is told of the values, or of the key
         at_key = at_value = (line, ANYWHERE)
     stranger = None if entry.free else True
     yield Mutation("typed wrongly", entry.with_key(key + "zz"), stranger, (at_key,))
@@ -338,9 +343,14 @@ def mutations(entry: Entry) -> Iterator[Mutation]:
     )
     again = (line, column + len(f"{key}: 1, ")) if entry.flow else (line + 1, column)
     yield Mutation("twice", entry.with_before(f"{key}: 1"), True, (again,))
-    yield Mutation("behind a stranger", entry.with_before("zz: 1"), True, (at_key, at_mapping))
+    # Among cases a stranger is a case too, and told by its own value.
+    told = ((line, ANYWHERE),) if entry.case else (at_key, at_mapping)
+    yield Mutation("behind a stranger", entry.with_before("zz: 1"), True, told)
     yield Mutation("left out", entry.without(), True if entry.required else None)
-    empty = None if entry.names[-1] in NULLABLE or entry.kind == "node" else True
+    if entry.names[-2:-1] == ["topology"] and entry.key in ("p", "a", "h"):
+        at_key = (line, ANYWHERE)  # all or none of the three: told of those that are there
+    nullable = not NULLABLE.isdisjoint(entry.known_as)
+    empty = None if nullable or entry.kind == "node" else True
     for value in EMPTY:
         yield Mutation(repr(value), entry.with_value(value), empty, (at_key, at_value, at_mapping))
     for value in WRONG[entry.kind]:
