@@ -109,8 +109,8 @@ KINDS = {
     "pair": "between",
     "flag": "packed at_random",
     "stage": "sync_stage",
-    "word": """direction kind graph per order routing fidelity all_reduce discipline weights dtype goal evaluate.split
-        model""",
+    "word": """direction kind graph per order routing fidelity all_reduce discipline weights dtype goal
+        evaluate.split model""",
     "node": "nodes.name",
     "text": "class",
     "profile": "profile",
@@ -129,7 +129,8 @@ KINDS = {
     "bound": "bound",
     "delay": "delay",
     "count": """seeds.count hosts hosts_per_leaf hosts_per_group hosts_per_switch k spines switches degree
-        strategy.every nics workers batch topology.p topology.a topology.h h h_by_class.* tree_chunks schedule.steps stop.steps pieces""",
+        strategy.every nics workers batch topology.p topology.a topology.h h h_by_class.*
+        tree_chunks schedule.steps stop.steps pieces""",
     "count0": "seed first count start_step backup warmup_steps",
     "time": "latency begin",
     "positive time": "time every duration step repeat",
