@@ -29,12 +29,17 @@ def beside(study: Study) -> Iterator[InputError]:
     sweep = study.beside.sweep
     if sweep is None:
         return
-    for index, name in enumerate(sweep.variants or ()):
-        if name not in variants:
-            yield _unknown(study, ("sweep", "variants", index), name, variants, "one of the variants")
+    yield from _variants(study, sweep)
     yield from _best(study, sweep)
     yield from faults(study, sweep)
     yield from _size(study, sweep)
+
+
+def _variants(study: Study, sweep: Sweep) -> Iterator[InputError]:
+    known = [scenario.variant for scenario in study.scenarios]
+    for index, name in enumerate(sweep.variants or ()):
+        if name not in known:
+            yield _unknown(study, ("sweep", "variants", index), name, known, "one of the variants")
 
 
 def _unknown(study: Study, path: Path, name: str, known: Any, what: str) -> InputError:
@@ -74,8 +79,8 @@ def _best(study: Study, sweep: Sweep) -> Iterator[InputError]:
 def swept(study: Study) -> Iterator[InputError]:
     """What is wrong with the points of the sweep: with all of a small one, else with every value once."""
     sweep = study.beside.sweep
-    if sweep is None:
-        return
+    if sweep is None or any(faults(study, sweep)) or any(_size(study, sweep)) or any(_variants(study, sweep)):
+        return  # which `beside` tells
     names = sweep.variants or [scenario.variant for scenario in study.scenarios]
     if len(names) * prod(len(values) for values in swept_keys(sweep).values()) <= _LOOKED_AT:
         from scenarios.sweeps.plan import wrong_points  # which needs this module
