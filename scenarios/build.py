@@ -134,6 +134,8 @@ def _job(
         stragglers=scenario.stragglers,
         input=_loading(scenario, workers),
         gossip=training.gossip,
+        compression=training.compression,
+        item_bytes=workload.value_bytes / workload.parameters,
         fidelity=scenario.network.fidelity,
         send_ends=scenario.network.send_ends,
         message_overhead=scenario.network.message_overhead,

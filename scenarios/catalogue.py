@@ -88,6 +88,14 @@ def _strategies() -> Iterator[Entry]:
         yield _entry(name, _sentence(document).removeprefix(f"{name}: "), _reference(document))
 
 
+def _presets() -> Iterator[Entry]:
+    from scenarios.presets import PRESETS
+
+    for name, preset in PRESETS.items():
+        fields = ", ".join(f"{key}: {value}" for key, value in preset.strategy.items())
+        yield _entry(name, f"{preset.summary}: {{{fields}}}", preset.source)
+
+
 def _profiles() -> Iterator[Entry]:
     from calibration import profiles
 
@@ -163,6 +171,7 @@ def _lazily(module: str, name: str) -> Callable[[], Iterator[Entry]]:
 LISTS: dict[str, Callable[[], Iterator[Entry]]] = {
     "scenarios": _scenarios,
     "strategies": _strategies,
+    "presets": _presets,
     "topologies": _topologies,
     "profiles": _profiles,
     "models": _models,
@@ -172,6 +181,7 @@ LISTS: dict[str, Callable[[], Iterator[Entry]]] = {
     "schedules": _lazily("simulator.schedules", "ScheduleSpec"),
     "distributions": _lazily("simulator.distributions", "Distribution"),
     "gossip": _lazily("topologies.gossip", "Gossip"),
+    "compressions": _lazily("simulator.compression", "CompressionSpec"),
     "splits": _lazily("simulator.problems.splits", "SplitSpec"),
 }
 """What can be listed."""

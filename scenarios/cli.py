@@ -244,8 +244,8 @@ def list_(kind: str = "scenarios", /, *, as_json: Json = False) -> None:
     Parameters
     ----------
     kind
-        scenarios, strategies, topologies, profiles, prices, models, problems, optimizers, schedules,
-        distributions, gossip or splits.
+        scenarios, strategies, presets, topologies, profiles, prices, models, problems, optimizers, schedules,
+        distributions, gossip, compressions or splits.
     as_json
         Print an array of {name, summary, source} as JSON.
     """

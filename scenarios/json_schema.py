@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import Field, create_model
 from pydantic.json_schema import PydanticJsonSchemaWarning
 
+from scenarios.presets import PRESETS
 from scenarios.schema import Scenario
 from scenarios.study import Beside
 from simulator.spec import Spec
@@ -33,10 +34,17 @@ def json_schema() -> dict[str, Any]:
         schema = file.model_json_schema(by_alias=True)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "Paceline scenario"
+    _with_presets(schema["$defs"]["Training"]["properties"]["strategy"])
     for definition in schema["$defs"].values():
         _with_includes(definition)
     _with_includes(schema)
     return schema
+
+
+def _with_presets(strategy: dict[str, Any]) -> None:
+    """A paper's name in place of a method's, with keys of the method that it stands for."""
+    kind = {"enum": sorted(PRESETS), "type": "string"}
+    strategy["oneOf"].append({"type": "object", "properties": {"kind": kind}, "required": ["kind"]})
 
 
 def _with_includes(definition: dict[str, Any]) -> None:

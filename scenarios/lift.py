@@ -1,15 +1,17 @@
-"""Makes a scenario stand on its own: profiles written in place get names, paths of data become absolute."""
+"""Makes a scenario stand on its own: presets spelled out, profiles named, paths of data absolute."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from scenarios.presets import expanded
 from simulator.yaml_source import Node
 
 
 def lifted(node: Node) -> Node:
-    """`node`, a scenario, with every inline `devices.profile` moved to `profiles` and named there."""
+    """`node`, a scenario, with every inline `devices.profile` moved to `profiles`, and no preset."""
+    node = expanded(node)
     profiles: dict[str, Node] = {}
     given = node.get("profiles")
     if given is not None and isinstance(given.content, dict):

@@ -24,6 +24,7 @@ from scenarios.own_code import OwnProblem, OwnStrategy
 from scenarios.planning import Layout, StepWorkload
 from simulator import problems, strategies
 from simulator.background import BackgroundFlows
+from simulator.compression import CompressionSpec
 from simulator.devices import Profile
 from simulator.link_schedule import LinkChange
 from simulator.network import Fidelity, SendEnds
@@ -94,6 +95,7 @@ class Training(Spec):
     optimizer: OptimizerSpec = Sgd(lr=0.1)
     schedule: ScheduleSpec = Constant()
     gossip: Gossip | None = Field(None, description="who may exchange with whom; for decentralised methods")
+    compression: CompressionSpec | None = Field(None, description="of what workers send")
 
 
 class Collective(Spec):

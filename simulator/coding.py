@@ -85,12 +85,19 @@ class Coding(ABC):
         """What arrives of a gradient or a change."""
 
     @abstractmethod
-    def model(self, name: str, rank: int, x: Vector, since: Vector | None = None) -> Vector:
-        """What arrives of a model that stays with its worker; `since`: what the receiver knows of it."""
+    def model(self, name: str, rank: int, x: Vector) -> Vector:
+        """What arrives of a model of which the receiver knows nothing."""
 
     @abstractmethod
-    def public_copy(self, name: str, rank: int, x: Vector) -> Vector:
-        """What a worker's neighbours know of its model, after what it sends now."""
+    def copy(self, name: str, rank: int, x: Vector, start: Vector | None = None) -> Vector:
+        """What those to whom a worker always sends know of its model, after what it sends now.
+
+        Args:
+            name: where in a method.
+            rank: the worker.
+            x: its model.
+            start: what they know of it at first; None: nothing, that is zero.
+        """
 
     @abstractmethod
     def towards(self, x: Vector, copy: Vector, mean: Vector) -> Vector:
@@ -148,11 +155,11 @@ class Whole(Coding):
         """It."""
         return x
 
-    def model(self, name: str, rank: int, x: Vector, since: Vector | None = None) -> Vector:
+    def model(self, name: str, rank: int, x: Vector) -> Vector:
         """It."""
         return x
 
-    def public_copy(self, name: str, rank: int, x: Vector) -> Vector:
+    def copy(self, name: str, rank: int, x: Vector, start: Vector | None = None) -> Vector:
         """It."""
         return x
 
@@ -171,7 +178,7 @@ class Coded(Coding):
         self._whole = engine.maths.initial().nbytes
         self._seconds: dict[tuple[float, float], FloatArray] = {}
         self._streams: dict[str, Stream] = {}
-        self._public: dict[str, Vector] = {}
+        self._copies: dict[str, Vector] = {}
 
     def _messages(self, nbytes: float) -> tuple[float, ...]:
         item = self._engine.job.item_bytes
@@ -234,21 +241,20 @@ class Coded(Coding):
         """What is decoded."""
         return self._arrives(self._stream(f"{name} of {rank}"), (rank,), (x,))
 
-    def model(self, name: str, rank: int, x: Vector, since: Vector | None = None) -> Vector:
-        """What is known with what is decoded of the difference."""
-        stream = self._stream(f"{name} of {rank}", persists=True)
-        if since is None:
-            return self._arrives(stream, (rank,), (x,))
-        return since + self._arrives(stream, (rank,), (x - since,))
+    def model(self, name: str, rank: int, x: Vector) -> Vector:
+        """What is decoded."""
+        return self._arrives(self._stream(f"{name} of {rank}", persists=True), (rank,), (x,))
 
-    def public_copy(self, name: str, rank: int, x: Vector) -> Vector:
+    def copy(self, name: str, rank: int, x: Vector, start: Vector | None = None) -> Vector:
         """The copy before with what is decoded of the difference.
 
         Koloskova, Stich and Jaggi, "Decentralized Stochastic Optimization and Gossip Algorithms with
-        Compressed Communication", ICML 2019 (CHOCO-SGD): copies start at zero.
+        Compressed Communication", ICML 2019 (CHOCO-SGD).
         """
         key = f"{name} of {rank}"
-        self._public[key] = copy = self.model(name, rank, x, self._public.get(key))
+        before = self._copies.get(key, start)
+        copy = self.model(name, rank, x) if before is None else before + self.model(name, rank, x - before)
+        self._copies[key] = copy
         return copy
 
     def towards(self, x: Vector, copy: Vector, mean: Vector) -> Vector:

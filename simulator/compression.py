@@ -41,6 +41,7 @@ class Compression(Spec, ABC):
     adds_up: ClassVar[bool] = False
     keeps_models: ClassVar[bool] = False
 
+    kind: str
     error_feedback: bool = Field(True, description="add what was left out to what is sent next")
     consensus: Share = Field(0.5, description="of gossip: step towards neighbours' copies, CHOCO-SGD's gamma")
 
@@ -78,9 +79,11 @@ def kept(share: float, numbers: int) -> int:
 
 @final
 class TopK(Compression):
-    """The largest entries, with their numbers (Aji and Heafield 2017; Stich et al., NeurIPS 2018).
+    """The largest entries, with their numbers.
 
     Passes: one that finds a threshold, one that gathers what lies above it [assumed].
+
+    Reference: Aji and Heafield, "Sparse Communication for Distributed Gradient Descent", EMNLP 2017.
 
     >>> TopK(share=0.01).messages(1000, 4)
     (80,)
@@ -104,9 +107,11 @@ class TopK(Compression):
 
 @final
 class RandomK(Compression):
-    """Entries drawn anew each time, the same at all workers: they add up (Stich et al., NeurIPS 2018).
+    """Entries drawn anew each time, the same at all workers, so that they add up.
 
     Gradients without error feedback are scaled up by 1 / share, which keeps the mean.
+
+    Reference: Stich, Cordonnier and Jaggi, "Sparsified SGD with Memory", NeurIPS 2018.
     """
 
     adds_up: ClassVar[bool] = True
@@ -129,7 +134,10 @@ class RandomK(Compression):
 
 @final
 class Sign(Compression):
-    """Signs, times the mean size of the entries (Bernstein et al., ICML 2018; Karimireddy et al. 2019)."""
+    """Signs, times the mean size of the entries.
+
+    Reference: Karimireddy et al., "Error Feedback Fixes SignSGD", ICML 2019.
+    """
 
     kind: Literal["sign"] = "sign"
 
@@ -148,9 +156,11 @@ class Sign(Compression):
 
 @final
 class Qsgd(Compression):
-    """Entries rounded at random to a few levels, which keeps their mean (Alistarh et al., NIPS 2017).
+    """Entries rounded at random to a few levels, which keeps their mean.
 
     Each bucket of entries is scaled by its largest [as in their experiments, from memory], not by its norm.
+
+    Reference: Alistarh, Grubic, Li, Tomioka and Vojnovic, "QSGD", NIPS 2017.
     """
 
     keeps_models: ClassVar[bool] = True
@@ -185,10 +195,12 @@ class Qsgd(Compression):
 
 @final
 class PowerSgd(Compression):
-    """Two thin matrices, by a step of the power method (Vogels, Karimireddy, Jaggi, NeurIPS 2019).
+    """Two thin matrices, by a step of the power method.
 
     P = M Q is added up and made orthogonal, Q = M^T P is added up, P Q^T stands for M. The value is laid out
     as one matrix as nearly square as can be; the paper takes each layer's.
+
+    Reference: Vogels, Karimireddy and Jaggi, "PowerSGD", NeurIPS 2019.
 
     >>> PowerSgd(rank=2).messages(10_000, 4)
     (800, 800)

@@ -31,7 +31,7 @@ class Exchanges(Acting):
         self._mixed += 1
         mixing, coding = self._engine.mixing(self.step, self._mixed), self._engine.coding
         self._encode(line, coding.encode_seconds(x.nbytes))
-        copy = coding.public_copy(f"neighbour_mean {self._mixed}", self.rank, x)
+        copy = coding.copy(f"neighbour_mean {self._mixed}", self.rank, x)
         mixing.arrive(self.rank, line.t, copy, coding.size(x.nbytes))
         yield from self._wait_for(line, mixing, mixing.leaves(self.rank), "neighbour_mean")
         self.rounds += 1
@@ -128,7 +128,7 @@ class Exchanges(Acting):
 
     @verb
     def push_pull(
-        self, line: Line, g: Vector, version: int, packed: bool = True, since: Vector | None = None
+        self, line: Line, g: Vector, version: int, packed: bool = True, kept: bool = False
     ) -> Proc[tuple[Vector, int]]:
         """Push g and pull the model that it makes, as one service: the server takes nobody else between.
 
@@ -137,10 +137,10 @@ class Exchanges(Acting):
             g: what is pushed.
             version: of the model it comes from.
             packed: in one message, not in one a layer, each when the one before has arrived.
-            since: g is a model that this worker keeps, and the server knows this much of it: if values are
-                compressed, the difference travels.
+            kept: g is a model that this worker keeps: if values are compressed, the server has a copy, and
+                the difference travels.
         """
-        self._pushed = pushed = yield from self._give(line, "exchange", g, version, packed, since)
+        self._pushed = pushed = yield from self._give(line, "exchange", g, version, packed, kept)
         assert pushed.reply is not None
         return pushed.reply, pushed.reply_version
 
@@ -166,15 +166,15 @@ class Exchanges(Acting):
         value: Vector,
         version: int,
         packed: bool = True,
-        since: Vector | None = None,
+        kept: bool = False,
     ) -> Proc[Request]:
         coding = self._engine.coding
         self._encode(line, coding.encode_seconds(value.nbytes))
         yield from self._come_to(line)
-        if since is None:
-            given = coding.change("push", self.rank, value)
+        if kept:
+            given = coding.copy("push", self.rank, value, self._engine.maths.initial())
         else:
-            given = coding.model("push", self.rank, value, since)
+            given = coding.change("push", self.rank, value)
         server, nbytes = self._engine.the_server(), coding.size(value.nbytes)
         request = server.request(self.rank, kind, given, version, packed=packed, nbytes=nbytes)
         yield from self._asked(line, request)

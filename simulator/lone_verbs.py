@@ -66,7 +66,7 @@ class LoneVerbs:
         """Not in a cohort."""
         self._not_here("w.missed_round", "a late worker takes fewer steps than the others")
 
-    def push_pull(self, g: Vector, version: int, packed: bool = True) -> NoReturn:
+    def push_pull(self, g: Vector, version: int, packed: bool = True, kept: bool = False) -> NoReturn:
         """Not in a cohort."""
         self._not_here("w.push_pull", "a server answers workers one by one")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from simulator.process import Proc
 from simulator.spec import Spec
@@ -22,11 +22,14 @@ class Strategy(Spec):
         needs_math: it branches on numbers, so a timing-only run is refused.
         needs_gossip: it asks for neighbours, so `training.gossip` must name a graph.
         has_server: it has a parameter server.
+        sends: what compression may do to what it sends: `changes` can be sent in part, the rest later;
+            `models` that a receiver knows nothing of must survive it; `whole`: it compresses nothing.
     """
 
     needs_math: ClassVar[bool] = False
     needs_gossip: ClassVar[bool] = False
     has_server: ClassVar[bool] = False
+    sends: ClassVar[Literal["changes", "models", "whole"]] = "changes"
 
     @abstractmethod
     def worker(self, w: Worker) -> Proc[None]:

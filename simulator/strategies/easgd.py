@@ -28,16 +28,15 @@ class EASGD(Strategy):
 
     kind: Literal["easgd"] = "easgd"
     discipline: Literal["round_robin", "fcfs", "lock_free"] = Field("fcfs", description="of the server")
-    sync_stage: Literal[1, 2, 3] | None = Field(None, description="in lock step instead, at this stage")
+    sync_stage: int | None = Field(None, ge=1, le=3, description="in lock step instead, at this stage")
     momentum: float = Field(0.0, ge=0, lt=1, description="of the local steps, on top of the optimiser's")
     beta: float = Field(0.9, ge=0, le=1, description="elastic force of all workers together, workers x alpha")
     every: PositiveInt = Field(1, description="steps between exchanges, tau")
     packed: bool = Field(True, description="one message for the model; false: one a layer")
 
-    @property
-    def has_server(self) -> bool:  # type: ignore[override]  # here it depends on a field
-        """Unless the centre lives at a worker."""
-        return self.sync_stage in (None, 1)
+    # Both depend on a field: the centre of stages 2 and 3 lives at a worker, and trees carry values whole.
+    has_server = property(lambda self: self.sync_stage in (None, 1))
+    sends = property(lambda self: "whole" if self.sync_stage else "changes")
 
     def worker(self, w: Worker) -> Proc[None]:
         """A gradient, an exchange behind it or beside it; the step and the pull."""
@@ -55,14 +54,13 @@ class EASGD(Strategy):
             x, opt = w.apply(x, v, opt)
             for told, more in answer:
                 x = x - self.beta / w.size * (before - told)
-                at_root = self.sync_stage and more is not None
-                centre = told + self.beta * (more - told) if at_root else told
+                centre = told + self.beta * (more - told) if self.sync_stage and more is not None else told
             w.report(x, centre)
 
     def exchange(self, w: Worker, x: Vector, centre: Vector, version: int) -> Step[Any]:
         """-> the centre as it was; its version or, in lock step at its root, the mean of all models."""
         if self.sync_stage is None:
-            return w.push_pull(x, version, self.packed, since=centre)
+            return w.push_pull(x, version, self.packed, kept=True)
         root: Literal["master", 0] = "master" if self.sync_stage == 1 else 0
         return w.broadcast_and_reduce(centre, x, root, self.packed)
 

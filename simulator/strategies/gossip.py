@@ -23,6 +23,7 @@ class Gossip(Strategy):
     """Own steps, and means with random peers that are not asked to wait."""
 
     needs_gossip: ClassVar[bool] = True
+    sends: ClassVar[Literal["changes", "models", "whole"]] = "models"
 
     kind: Literal["gossip"] = "gossip"
     direction: Literal["pull", "push"] = Field("pull", description="who gets whose model")
