@@ -374,6 +374,7 @@ def _method(c: _Case, training: Training, workers: Workers, base: Path = ()) -> 
     backup = getattr(strategy, "backup", 0)
     if isinstance(backup, int) and backup >= n:
         yield c.error((*place, "backup"), f"fewer than the {n} workers", str(backup))
+    yield from _compression(c, training, n, (*base, "training", "compression"))
     graph = training.gossip
     if strategy.needs_gossip and graph is not None:
         yield from c.tried((*base, "training", "gossip"), lambda: graph.mixing(1, n, Draws(c.scenario.seed)))
@@ -382,3 +383,18 @@ def _method(c: _Case, training: Training, workers: Workers, base: Path = ()) -> 
         yield c.error(
             (*base, "training", "gossip"), "a graph of who exchanges with whom", "none", hint, key=True
         )
+
+
+def _compression(c: _Case, training: Training, n: int, path: Path) -> Iterator[InputError]:
+    """Whether what the method sends can be compressed so."""
+    how, strategy, graph = training.compression, training.strategy, training.gossip
+    if how is None:
+        return
+    if strategy.sends == "whole":
+        yield c.error(path, "a method that can compress what it sends", "one that cannot", key=True)
+    elif strategy.sends == "models" and not how.keeps_models:
+        hint = "its models go to peers that know nothing of them"
+        yield c.error((*path, "kind"), "a quantiser: qsgd", how.kind, hint)
+    elif strategy.sends == "changes" and strategy.needs_gossip and graph is not None and graph.period(n) != 1:
+        hint = "neighbours keep copies of each other's models"
+        yield c.error(path, "a gossip graph that stays the same", graph.graph, hint, key=True)
