@@ -262,7 +262,7 @@ def _workers(c: _Case) -> Iterator[InputError]:
         select = partial(workers.select, entry.where, draws, "check")
         yield from c.tried(("stragglers", index, "where"), select)
     if scenario.training is not None:
-        if scenario.training.strategy.has_server:
+        if scenario.training.strategy.has_server or scenario.cluster.placement.server != "own":
             yield from c.tried(
                 ("cluster", "placement", "server"), lambda: scenario.cluster.placement.server_node(fabric)
             )

@@ -8,8 +8,19 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from simulator.spec import Spec
 
+
+def _no_file(name: str) -> str:
+    """A variant's runs lie in a folder of its name, beside the study's files."""
+    if name in ("summary.json", "report.html", "manifest.json", "scenario.yaml", "trace.json.gz"):
+        raise ValueError(f"found {name!r}, expected a name that is not a file's of a run directory")
+    return name
+
+
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+=-]*$", max_length=80)]
 """A name that can be a folder's."""
+
+VariantName = Annotated[Name, AfterValidator(_no_file)]
+"""A variant's name."""
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 

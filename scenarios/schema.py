@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from scenarios.header import Name, Seed, Version
+from scenarios.header import Name, Seed, VariantName, Version
 from scenarios.later import LATER, LaterMethod
 from scenarios.own_code import OwnProblem, OwnStrategy
 from scenarios.planning import Layout, StepWorkload
@@ -198,7 +198,7 @@ class Scenario(Spec):
 
     paceline: Version = 1
     name: Name = "scenario"
-    variant: Name = "default"
+    variant: VariantName = "default"
     seed: Seed = 1
     cluster: Cluster
     profiles: dict[str, Profile] = Field({}, description="own device profiles, by the name devices give")

@@ -1,0 +1,1 @@
+"""The engine: values, maths, network, collectives, workers, methods, and what they record."""

@@ -112,7 +112,8 @@ class FairShare:
         room = len(self._links[number][0])
         links, who, rates = np.empty(room, np.int64), np.empty(room, np.int64), np.empty((3, room))
         found = self._steered.crowd(self._arrays, number, links, who, rates)
-        return Crowd(links[:found], *rates[:, :found], who[:found])
+        mean, idle, busy = rates[:, :found]
+        return Crowd(links[:found], mean, idle, busy, who[:found])
 
     def note_pauses(self, number: int, team: int) -> None:
         """An activity is there part of the time only, where others than its team ask for their crowd."""

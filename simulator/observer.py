@@ -83,11 +83,12 @@ class Observer:
             each: the workers' models: a sequence of (d,) or one value (n, d).
         """
         x = self._engine.model_now()
-        last = self._newest() or self._evaluate(x, self._split, "method")
-        train = last if self._split == "train" else self._evaluate(x, "train", "method")
-        own = self._engine.maths.evaluate_each(each, self._split)
+        newest = {self._split: self._newest()}
+        last = newest.get("test") or self._evaluate(x, "test", "method")
+        train = newest.get("train") or self._evaluate(x, "train", "method")
+        own = self._engine.maths.evaluate_each(each, "test")
         assert own is not None
-        self._note(own, self._split, "worker_mean")
+        self._note(own, "test", "worker_mean")
         return {
             "final_loss": last.loss,
             "final_accuracy": last.accuracy,

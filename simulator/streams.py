@@ -1,9 +1,9 @@
 """Addressed random numbers: a draw is a pure function of (seed, purpose, draw index, entity).
 
-Counter-based blocks: word i of Philox with key (seed, purpose) and counter (0, draw, 0, 0) belongs to entity i. So
-adding a worker moves nobody's draws, two methods under one seed meet the same stragglers, and a vector of workers
-draws the same numbers as one worker at a time. Only uniform numbers are drawn; distributions are inverse transforms
-of them (`distributions.py`), since ziggurat methods eat a variable number of words.
+Counter-based blocks: word i of Philox with key (seed, purpose) and counter (0, draw, 0, 0) belongs to entity
+i. So adding a worker moves nobody's draws, two methods under one seed meet the same stragglers, and a vector
+of workers draws the same numbers as one worker at a time. Only uniform numbers are drawn; distributions are
+inverse transforms of them (`distributions.py`), since ziggurat methods eat a variable number of words.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ def transfers(network: Network, workers: Workers, server_node: int | None) -> Co
 
 
 def _ranks(network: Network, workers: Workers, server_node: int | None) -> IntArray:
-    """Who sits on a node: a worker's rank, the number of workers for the server, else -1 (also at index -1)."""
+    """Who sits on a node: a worker's rank, for the server the number of workers, else -1 (as at index -1)."""
     rank = np.full(len(network.fabric.node_names) + 1, -1, dtype=np.int64)
-    order = np.arange(len(workers.node))[::-1]  # of several workers on one node the first counts
+    order = np.arange(len(workers.node))[::-1]  # of workers on one node the first
     rank[workers.node[order]] = order
     if server_node is not None and rank[server_node] < 0:
         rank[server_node] = len(workers.node)

@@ -1,7 +1,8 @@
-"""Values: what a training method computes with. Real vectors in real-maths runs, ghosts in timing-only runs.
+"""Values: what a training method computes with: real vectors, or ghosts in timing-only runs.
 
-A method never asks which it holds. Arithmetic on values costs no simulated time; only verbs do, and their cost follows
-from `nbytes`. Values are immutable: arithmetic makes new ones, so that a value in flight cannot change.
+A method never asks which it holds. Arithmetic on values costs no simulated time; only verbs do, and their
+cost follows from `nbytes`. Values are immutable: arithmetic makes new ones, so that a value in flight cannot
+change.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class WorkloadSpec(Spec):
     """Scenario key `workload`: what each step costs, whatever is really computed."""
 
     model: str = Field(description="a shipped list of operations: `paceline list models`")
-    batch: PositiveInt = Field(description="samples a gradient costs")
+    batch: PositiveInt = Field(lt=2**31, description="samples a gradient costs")
     dtype: Dtype = "fp32"
     gradient_dtype: Dtype | None = Field(None, description="on the wire; by default as `dtype`")
     input: InputSpec | None = Field(None, description="loading samples; by default they are there")

@@ -88,11 +88,19 @@ def _facts(scenario: Mapping[str, Any]) -> str:
         "problem": _said(part(scenario, "problem"), ("kind", "batch")) or "none (timing only)",
         "method": _said(part(part(scenario, "training"), "strategy"), ("kind",)),
         "network": _said(part(scenario, "network"), ("fidelity", "send_ends")),
-        "stragglers": "; ".join(flat(entry) for entry in scenario.get("stragglers") or []) or "none",
+        "links that change": _each(part(scenario, "network").get("schedule")),
+        "background": _each(part(scenario, "network").get("background")),
+        "other jobs": _each(scenario.get("others"), ("name", "workload", "begin")),
+        "stragglers": _each(scenario.get("stragglers")) or "none",
         "stop": flat(part(scenario, "stop")),
     }
     items = "".join(f"<dt>{name}</dt><dd>{text(said)}</dd>" for name, said in facts.items() if said)
     return f"<dl>{items}</dl>"
+
+
+def _each(entries: Any, keys: tuple[str, ...] = ()) -> str:
+    """The entries of a list, or some keys of each, on one line."""
+    return "; ".join(_said(entry, keys or tuple(entry)) for entry in entries or [])
 
 
 def _said(found: Mapping[str, Any], keys: tuple[str, ...]) -> str:

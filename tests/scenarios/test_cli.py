@@ -249,14 +249,14 @@ def test_wrong_arguments_exit_with_2_and_a_message(file: Path, paceline: Call, a
     assert error.keys() >= {"file", "line", "column", "field", "found", "expected", "hint"}
 
 
-def test_a_failure_of_ours_exits_with_1(file: Path, paceline: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stuck_method_exits_with_2(file: Path, paceline: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def stuck(*_: object, **__: object) -> None:
         raise StuckError("worker 0 waits for worker 1")
 
     monkeypatch.setattr("scenarios.build.simulate", stuck)
     said = paceline("run", file)
-    assert (said.code, said.out) == (1, "")
-    assert said.err.startswith("worker 0 waits for worker 1\n")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == "worker 0 waits for worker 1\n"  # the method's fault, not Paceline's
     assert paceline("run", file, "--json").error["found"] == "worker 0 waits for worker 1"
 
 

@@ -160,7 +160,7 @@ def words(text: str) -> frozenset[str]:
 NULLABLE = words("""
     seeds sweep best workload problem training gossip target nvlink h_by_class factor time steps every
     duration workers hosts_per_leaf hosts_per_group hosts_per_switch k spines switches degree oversubscription
-    dims hosts devices server repeat prices budget_usd cap end
+    dims hosts devices server repeat sync_stage prices budget_usd cap end
     topology.p topology.a topology.h
 """)
 # Keys that must be there, as KEY or ABOVE.KEY: the file is wrong without them.

@@ -237,7 +237,8 @@ def test_the_split_asked_for(learn):
         found = learn(SyncSGD(), problem=problem, evaluate_split=split, stop=Stop(steps=10))
         assert seen(found, split=split).sum() > 2
         assert seen(found, split="train")[-2]  # the end is evaluated on both
-        assert found.summary["final_loss"] == found.curve["loss"][seen(found, split=split)][-1]
+        assert found.summary["final_loss"] == found.curve["loss"][seen(found, split="test")][-1]
+        assert found.summary["final_train_loss"] == found.curve["loss"][seen(found, split="train")][-1]
 
 
 def test_a_timing_only_run_has_no_curve(make_job):

@@ -308,7 +308,7 @@ def test_asynchronous_gossip_stays_together(make_job, graph):
 
 
 def test_a_late_worker_skips_to_the_round_under_way(make_job, finished):
-    """One worker is 5.5 times slower: nobody waits for it, its gradients are dropped, it applies the means."""
+    """One worker is 5.5 times slower: nobody waits for it, its gradients are dropped, it takes the means."""
     slow = {"where": {"worker": 3}, "per": "run", "factor": {"kind": "constant", "value": 5.5}}
     base = job(make_job, SyncSGD(backup=1), 4, stragglers=(slow,))
     found, result = finished(base), run(base)
