@@ -12,6 +12,7 @@ import pytest
 from simulator.compression import Compression, PowerSgd, Qsgd, RandomK, Sign, TopK
 from simulator.errors import CohortError
 from simulator.job import Job, Stop
+from simulator.maths.resumable import Checkpoint
 from simulator.optimizers import Momentum, Nesterov, Sgd
 from simulator.problems import DigitsMlp, Quadratic
 from simulator.result import FRACTIONS, Result
@@ -257,6 +258,31 @@ def test_a_run_repeats(make, method):
         for column, values in table.items():
             np.testing.assert_array_equal(plain(second.tables()[name][column]), plain(values), err_msg=column)
     assert run(replace(job, seed=2)).summary["digest"] != first.summary["digest"]
+
+
+class Dying(Checkpoint):
+    """Saves a run after so many events, and kills it there."""
+
+    dies: int = 0
+
+    def after_event(self, events: int) -> None:
+        super().after_event(events)
+        if events == self.dies:
+            self.save(events)
+            raise KeyboardInterrupt
+
+
+@every_method
+@pytest.mark.parametrize("dies", [29, 58])
+def test_a_run_that_is_stopped_goes_on_where_it_was(make, method, tmp_path, dies):
+    """All that methods, verbs and compressors remember is kept."""
+    job = make(method, problem=Quadratic(batch=32), optimizer=Momentum(lr=0.1))
+    checkpoint = Dying(tmp_path / "x.npz", "job", 1e9)
+    checkpoint.dies = dies
+    with pytest.raises(KeyboardInterrupt):
+        run(job, "process", checkpoint=checkpoint)
+    resumed = run(job, "process", checkpoint=Checkpoint(tmp_path / "x.npz", "job", 1e9))
+    assert resumed.summary == run(job, "process").summary
 
 
 def plain(column: Any) -> np.ndarray:
