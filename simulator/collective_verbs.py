@@ -67,6 +67,7 @@ class Collectives(Acting):
             meetings.append(channel.enter(member, want))
             meetings[-1].bring(member, value, weight)
             yield from self._meet(line, None if number else x, over, meetings[-1])
+            self.rounds -= line.main and number > 0  # one round, of several messages
         if value is not None and need is not None and not meetings[0].counted(member):
             self._wasted = self._engine.batch
         self._decode(line, coding.mean_seconds(nbytes, len(channel.ranks)))

@@ -44,8 +44,8 @@ class Beside(Line):
     here: FloatArray = field(default_factory=lambda: np.zeros(0))
     done: list[Stretches] = field(default_factory=list)
 
-    def so_far(self, name: int) -> list[Stretches]:
-        """What has ended, and what is under way and will be called `name`."""
+    def so_far(self, name: Callable[[str], int]) -> list[Stretches]:
+        """What has ended, and what is under way; `name` numbers spans' names."""
         return self.done if self.blocked is None else [*self.done, under_way(self.blocked, name)]
 
 
@@ -54,12 +54,12 @@ def lines_of(handles: Sequence[Handle[Any]]) -> list[Beside]:
     return [handle.line for handle in handles if isinstance(handle.line, Beside)]
 
 
-def under_way(meeting: Any, name: int) -> Stretches:
+def under_way(meeting: Any, name: Callable[[str], int]) -> Stretches:
     """A collective under way: some may have left it, others not even come."""
     call = meeting.call
     began = np.where(np.isnan(call.began), FOREVER, np.maximum(call.began, call.arrivals))
     end = np.where(np.isnan(call.left), FOREVER, call.left)
-    return Stretches(name, began, end, np.where(end < FOREVER, call.bytes_sent, 0.0))
+    return Stretches(name(meeting.want.op), began, end, np.where(end < FOREVER, call.bytes_sent, 0.0))
 
 
 def lay_under(t: FloatArray, stretches: Sequence[Stretches], record: Record, idle_name: int) -> FloatArray:

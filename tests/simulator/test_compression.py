@@ -180,6 +180,13 @@ def test_a_step_takes_its_passes_and_its_messages(timed, how):
     assert timed(one, how) == pytest.approx(0.1 + travel + passes * 1e-3, rel=1e-9)
 
 
+@pytest.mark.parametrize("engine", ["process", "cohort"])
+@every_compressor
+def test_a_mean_is_one_round_however_many_messages_bring_it(make_job, how, engine):
+    for strategy, rounds in ((SyncSGD(), 20), (LocalSGD(h=4), 5)):
+        assert run(make_job(strategy, compression=how), engine).summary["rounds"] == rounds
+
+
 def test_buckets_are_made_in_the_backward_pass_and_decoded_behind_it(timed):
     """Four buckets; each code travels beside the rest of the pass, but takes the device's time."""
     how = TopK(share=0.01)
