@@ -162,22 +162,27 @@ S, B, A = 40e6, 1e9, 20e-6
 def timed(make_job):
     """Seconds of a run of 4 equal workers whose passes take a millisecond."""
 
-    def of(strategy: Any, how: Compression | None, n: int = 4, **fields: Any) -> float:
+    def of(
+        strategy: Any, how: Compression | None, n: int = 4, engine: Any = "process", **fields: Any
+    ) -> float:
         given = {"stragglers": (), "optimizer_seconds": np.zeros(n), "pass_seconds": np.full(n, 1e-3)}
         given |= {"stop": Stop(steps=10), "compression": how, "seconds": 0.1}
-        return float(run(make_job(strategy, n, **(given | fields))).summary["simulated_s"]) / 10
+        found = run(make_job(strategy, n, **(given | fields)), engine)
+        return float(found.summary["simulated_s"]) / 10
 
     return of
 
 
+@pytest.mark.parametrize("engine", ["process", "cohort"])
+@pytest.mark.parametrize("strategy", [SyncSGD(bucket_bytes="1 TB"), LocalSGD(h=1)], ids=["part", "model"])
 @every_compressor
-def test_a_step_takes_its_passes_and_its_messages(timed, how):
-    n, one = 4, SyncSGD(bucket_bytes="1 TB")
+def test_a_step_takes_its_passes_and_its_messages(timed, how, strategy, engine):
+    n = 4
     codes = how.messages(10_000_000, 4)
     rounds = 2 * (n - 1) if how.adds_up else n - 1
     travel = sum(rounds * (A + (code / n if how.adds_up else code) / B) for code in codes)
     passes = sum(how.coding()) + how.decoding(1 if how.adds_up else n)
-    assert timed(one, how) == pytest.approx(0.1 + travel + passes * 1e-3, rel=1e-9)
+    assert timed(strategy, how, engine=engine) == pytest.approx(0.1 + travel + passes * 1e-3, rel=1e-9)
 
 
 @pytest.mark.parametrize("engine", ["process", "cohort"])

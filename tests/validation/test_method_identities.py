@@ -254,6 +254,26 @@ def test_a_pull_takes_half_of_the_peer_and_leaves_it_alone(job, finished):
     assert apart(got, torch.stack(x)) < 1e-12
 
 
+def test_a_fetched_model_has_no_step_that_is_still_under_way(job, finished):
+    """Worker 0 asks while 1 spends half a second on its first update: it gets what 1 began with."""
+    fields = {"gossip": CompleteGraph(), "stragglers": (), "stop": Stop(steps=1), **FREE}
+    engine = finished(job(Gossip(), 2, optimizer_seconds=np.array([0.0, 0.5]), **fields))
+    a, c, start = functions(2)
+    own = start - PLAIN.lr * a[0] * (start - c[0])
+    assert apart(models(engine)[0], (own + start) / 2) < 1e-12
+
+
+def test_all_that_was_pushed_counts_once(job, finished):
+    """Three workers push to the fourth in its first step; at the end of it the mean is of four."""
+    slow = {"where": {"worker": 0}, "per": "run", "factor": {"kind": "constant", "value": 3.0}}
+    fields = {"gossip": StarGraph(), "stragglers": (slow,), "stop": Stop(steps=1), "bandwidth": "100 GB/s"}
+    engine = finished(job(Gossip(direction="push"), 4, optimizer_seconds=np.zeros(4), **fields))
+    a, c, start = functions(4)
+    stepped = start - PLAIN.lr * a * (start - c)
+    assert apart(models(engine)[0], stepped.mean(0)) < 1e-12
+    assert apart(models(engine)[1:], stepped[1:]) < 1e-12
+
+
 @pytest.mark.parametrize(
     "graph", [ExponentialGraph(), OnePeerExponential(), RingGraph()], ids=lambda g: g.graph
 )

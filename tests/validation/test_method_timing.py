@@ -115,10 +115,12 @@ def test_packing_saves_a_latency_a_layer_and_round(timed):
     """p12b: 8 layers one after another, 7 x 6 rounds x 100 us."""
     layers = np.array([0.1, 0.2, 0.5, 1, 2, 4, 16, 16.2]) * 1e6
     cost = StepTime.of(0.03, 0.1, np.linspace(0.04, 0.1, 8), layers)
-    fields = {"latency": "50 us", "costs": (cost,) * P, "nbytes": layers.sum()}
-    packed, unpacked = (timed(EASGD(sync_stage=1, packed=p), P, 10, **fields) for p in (True, False))
-    assert step(unpacked) - step(packed) == pytest.approx(7 * 6 * 100e-6, rel=1e-6)
-    assert unpacked["bytes_sent"] == pytest.approx(packed["bytes_sent"], rel=1e-12)
+    fields = {"latency": "50 us", "nbytes": layers.sum()}
+    for stage, n in ((1, P), (2, 8)):  # log2 8 rounds each way
+        fields["costs"] = (cost,) * n
+        packed, unpacked = (timed(EASGD(sync_stage=stage, packed=p), n, 10, **fields) for p in (True, False))
+        assert step(unpacked) - step(packed) == pytest.approx(7 * 6 * 100e-6, rel=1e-6)
+        assert unpacked["bytes_sent"] == pytest.approx(packed["bytes_sent"], rel=1e-12)
 
 
 def test_unpacked_exchanges_pay_their_latencies_in_turn(timed):
