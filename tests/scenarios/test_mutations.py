@@ -49,6 +49,7 @@ WRONG: dict[str, tuple[str, ...]] = {
     "bytes": (*NEVER, "25", "25 mb", "25 Mb", "25 MBytes", "25 MB/s", "-25 MB", "0 B", "25 M"),
     "word": (*NEVER, "3"),
     "flag": ("[]", "{}", "3", "zz", "2.5", "0", "'true'"),
+    "positive share": (*NEVER, "0", "1.5", "-0.1", "50 %"),
     "stage": ("[]", "4", "0", "2.5", "x", "true"),
     "name": ("[]", "{}", "3", "true", "2.5", "../up", "a b", ".nan"),
     "text": ("[]", "{}", "3", "true", "2.5"),
@@ -100,15 +101,17 @@ KINDS = {
     "name": "name",
     "seeds": "seeds",
     "seeds of a sweep": "sweep.seeds",
-    "mapping": """cluster topology placement workload problem training strategy optimizer schedule gossip
+    "mapping": """compression cluster topology
+        placement workload problem training strategy optimizer schedule gossip
         network collective evaluate stop maths target variants sweep grid zip cases best link host devices bus
         nvlink factor split h_by_class spread""",
     "list": "stragglers unlike nodes links background others network.schedule",
     "numbers of hosts": "unlike.hosts",
     "counts": "dims hidden",
     "pair": "between",
-    "flag": "packed at_random",
+    "flag": "packed at_random error_feedback",
     "stage": "sync_stage",
+    "positive share": "compression.share",
     "word": """direction kind graph per order routing fidelity all_reduce discipline weights dtype goal
         evaluate.split model""",
     "node": "nodes.name",
@@ -128,7 +131,8 @@ KINDS = {
     "summary key": "metric",
     "bound": "bound",
     "delay": "delay",
-    "count": """seeds.count hosts hosts_per_leaf hosts_per_group hosts_per_switch k spines switches degree
+    "count": """levels bucket rank
+        seeds.count hosts hosts_per_leaf hosts_per_group hosts_per_switch k spines switches degree
         strategy.every nics workers batch topology.p topology.a topology.h h h_by_class.*
         tree_chunks schedule.steps stop.steps pieces""",
     "count0": "seed first count start_step backup warmup_steps",
@@ -160,14 +164,14 @@ def words(text: str) -> frozenset[str]:
 NULLABLE = words("""
     seeds sweep best workload problem training gossip target nvlink h_by_class factor time steps every
     duration workers hosts_per_leaf hosts_per_group hosts_per_switch k spines switches degree oversubscription
-    dims hosts devices server repeat sync_stage prices budget_usd cap end
+    dims hosts devices server repeat compression sync_stage prices budget_usd cap end
     topology.p topology.a topology.h
 """)
 # Keys that must be there, as KEY or ABOVE.KEY: the file is wrong without them.
 REQUIRED = words("""
     cluster topology stop link bandwidth latency lr strategy training between nodes nodes.name kind graph
     model stragglers.per workload.batch accuracy value alpha cv high p seeds.count unlike.host unlike.hosts
-    step worker schedule.steps share
+    step worker schedule.steps where.share
 """)
 
 

@@ -1,7 +1,7 @@
 """One message on networks of one and of three dimensions: the cut-through times of a chunk-level peer.
 
 Case 1: 1 MiB from host 1 to host 4, links of 50 GiB/s and 500 ns: 19,531.25 ns of bandwidth and 500 ns a hop.
-other mode stores and forwards whole messages hop by hop; a fluid network never does.)
+Its other mode stores and forwards whole messages hop by hop; a fluid network never does.
 """
 
 from __future__ import annotations
