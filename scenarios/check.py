@@ -26,7 +26,7 @@ from scenarios.machines import (
     workers_of,
 )
 from scenarios.planning import StepWorkload
-from scenarios.prune import pruned, unused
+from scenarios.prune import has_groups, has_trees, pruned, unused
 from scenarios.schema import Collective, Other, Scenario, Training
 from simulator.collectives.hierarchical import hosts_in_rows
 from simulator.devices import DeviceProfile
@@ -346,7 +346,10 @@ def _for_nothing(c: _Case, other: Other, base: Path) -> Iterator[InputError]:
         yield c.error((*base, "training", "strategy"), "a method that needs no numbers", hint=hint)
     if other.training.gossip is not None and not strategy.needs_gossip:
         yield c.error((*base, "training", "gossip"), "a method that gossips", key=True)
-    trees = "tree" in f"{other.collective.all_reduce} {getattr(strategy, 'collective', None)}"
+    trees = has_trees(other.collective, strategy)
+    if other.collective.hosts_per_group != Collective().hosts_per_group and not has_groups(other.collective):
+        path = (*base, "collective", "hosts_per_group")
+        yield c.error(path, "an all_reduce by hierarchical_3", other.collective.all_reduce, key=True)
     if other.collective.tree_chunks != Collective().tree_chunks and not trees:
         path = (*base, "collective", "tree_chunks")
         yield c.error(path, "an all_reduce by tree or double_tree", other.collective.all_reduce, key=True)

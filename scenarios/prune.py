@@ -19,8 +19,18 @@ def _gossips(s: Scenario) -> bool:
 
 
 def _has_trees(s: Scenario) -> bool:
-    strategy = getattr(s.training, "strategy", None)
-    return "tree" in f"{s.network.collective.all_reduce} {getattr(strategy, 'collective', None)}"
+    return has_trees(s.network.collective, getattr(s.training, "strategy", None))
+
+
+def has_trees(collective: Collective, strategy: Any) -> bool:
+    """Whether an all-reduce may go by trees."""
+    named = {collective.all_reduce, getattr(strategy, "collective", None)}
+    return bool(named & {"tree", "double_tree", "nccl_auto"})
+
+
+def has_groups(collective: Collective) -> bool:
+    """Whether an all-reduce has groups of hosts."""
+    return collective.all_reduce == "hierarchical_3"
 
 
 def profiles_used(value: Any) -> set[str]:
@@ -44,13 +54,17 @@ def _default(s: Scenario, path: Path) -> bool:
         return s.training is None or s.training.gossip is None
     if path == ("maths",):
         return s.maths == MathsSpec()
-    return s.network.collective.tree_chunks == Collective().tree_chunks
+    return bool(getattr(s.network.collective, str(path[-1])) == getattr(Collective(), str(path[-1])))
 
 
 _USED: dict[Path, tuple[Callable[[Scenario], bool], str]] = {
     ("training", "gossip"): (_gossips, "a method that gossips, such as dpsgd"),
     ("maths",): (lambda s: s.problem is not None, "a problem"),
     ("network", "collective", "tree_chunks"): (_has_trees, "an all_reduce by tree or double_tree"),
+    ("network", "collective", "hosts_per_group"): (
+        lambda s: has_groups(s.network.collective),
+        "an all_reduce by hierarchical_3",
+    ),
 }
 
 
@@ -87,9 +101,10 @@ def pruned(s: Scenario) -> Scenario:
         changes["training"] = s.training.model_copy(update={"gossip": None})
     if s.problem is None:
         changes["maths"] = MathsSpec()
-    if not _has_trees(s):
-        collective = s.network.collective.model_copy(update={"tree_chunks": Collective().tree_chunks})
-        changes["network"] = s.network.model_copy(update={"collective": collective})
-    used = profiles_used(s.cluster.model_dump())
-    changes["profiles"] = {name: profile for name, profile in s.profiles.items() if name in used}
+    used = {"tree_chunks": _has_trees(s), "hosts_per_group": has_groups(s.network.collective)}
+    plain = {key: getattr(Collective(), key) for key, needed in used.items() if not needed}
+    collective = s.network.collective.model_copy(update=plain)
+    changes["network"] = s.network.model_copy(update={"collective": collective})
+    wanted = profiles_used(s.cluster.model_dump())
+    changes["profiles"] = {name: profile for name, profile in s.profiles.items() if name in wanted}
     return s.model_copy(update=changes)

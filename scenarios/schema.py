@@ -24,6 +24,7 @@ from scenarios.own_code import OwnProblem, OwnStrategy
 from scenarios.planning import Layout, StepWorkload
 from simulator import problems, strategies
 from simulator.background import BackgroundFlows
+from simulator.collectives.libraries import LIBRARIES
 from simulator.compression import CompressionSpec
 from simulator.devices import Profile
 from simulator.link_schedule import LinkChange
@@ -101,15 +102,42 @@ class Training(Spec):
 class Collective(Spec):
     """Which algorithm each collective operation takes."""
 
-    all_reduce: Literal["ring", "halving_doubling", "tree", "double_tree", "hierarchical", "direct"] = "ring"
-    reduce_scatter: Literal["ring"] = "ring"
-    all_gather: Literal["ring"] = "ring"
-    broadcast: Literal["binomial"] = "binomial"
-    reduce: Literal["binomial"] = "binomial"
-    all_to_all: Literal["direct"] = "direct"
-    exchange: Literal["pairs"] = "pairs"
-    barrier: Literal["dissemination"] = "dissemination"
+    library: Literal["none", "gloo", "nccl"] = Field(
+        "none", description="whose algorithms operations take that are not named"
+    )
+    all_reduce: Literal[
+        "ring",
+        "halving_doubling",
+        "tree",
+        "double_tree",
+        "hierarchical",
+        "hierarchical_3",
+        "direct",
+        "gloo_ring",
+        "nccl_ring",
+        "in_switch",
+        "auto",
+        "nccl_auto",
+    ] = "ring"
+    reduce_scatter: Literal["ring", "gloo_ring"] = "ring"
+    all_gather: Literal["ring", "gloo_ring"] = "ring"
+    broadcast: Literal["binomial", "gloo_broadcast"] = "binomial"
+    reduce: Literal["binomial", "gloo_ring"] = "binomial"
+    all_to_all: Literal["direct", "gloo_direct"] = "direct"
+    exchange: Literal["pairs", "gloo_pairs"] = "pairs"
+    barrier: Literal["dissemination", "gloo_dissemination"] = "dissemination"
     tree_chunks: int = Field(16, ge=1, le=4096, description="chunks of the buffer in a tree")
+    hosts_per_group: PositiveInt = Field(
+        1, description="hosts in a group of the middle level, hierarchical_3"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_library(cls, given: Any) -> Any:
+        """The library's algorithms, where none is named."""
+        if isinstance(given, dict) and isinstance(given.get("library"), str):
+            return {**LIBRARIES.get(given["library"], {}), **given}
+        return given
 
 
 class NetworkSpec(Spec):

@@ -110,6 +110,90 @@ def hierarchical_all_reduce(hosts: int, each: int, nbytes: float, bandwidth: flo
     return inside + ring_all_reduce(hosts, nbytes / each, bandwidth, latency)
 
 
+def gloo_half(n: int, nbytes: float, bandwidth: float, latency: float, send_ends: str = "left") -> float:
+    """Gloo's ring, n - 1 rounds of two segments: (n-1) max(t + 2 a, 2 t) + min(t, 2 a), t = S / (2 n B).
+
+    Also its all-gather. See `simulator.collectives.gloo`; if a send ends on arrival a + 2 (n-1)(t + a).
+
+    >>> round(gloo_half(8, 16e6, 1e9, 1e-4), 9)
+    0.0142
+    """
+    t = nbytes / (2 * n * bandwidth)
+    if n == 1:
+        return 0.0
+    if send_ends == "arrived":
+        return latency + 2 * (n - 1) * (t + latency)
+    return (n - 1) * max(t + 2 * latency, 2 * t) + min(t, 2 * latency)
+
+
+def gloo_all_reduce(
+    n: int, nbytes: float, bandwidth: float, latency: float, send_ends: str = "left"
+) -> float:
+    """Gloo's all-reduce, and its reduce-scatter: two halves, one after the other."""
+    return 2 * gloo_half(n, nbytes, bandwidth, latency, send_ends)
+
+
+def gloo_reduce(n: int, nbytes: float, bandwidth: float, latency: float, send_ends: str = "left") -> float:
+    """Gloo's reduce: a half, then all chunks to the root at once, + 2 a + (n-1)/n S/B."""
+    gather = 2 * latency + (n - 1) / n * nbytes / bandwidth if n > 1 else 0.0
+    return gloo_half(n, nbytes, bandwidth, latency, send_ends) + gather
+
+
+def gloo_broadcast(n: int, nbytes: float, bandwidth: float, latency: float) -> float:
+    """Gloo's broadcast: a notice, then m_p S/B + a for each parent p on the slowest path of a binomial tree.
+
+    m_p children share their parent's port. For n = 2^L: (L+1) a + L (L+1)/2 S/B.
+
+    >>> round(gloo_broadcast(8, 1e6, 1e9, 1e-4), 9)
+    0.0064
+    """
+    levels = (n - 1).bit_length()
+    children = [[i + 2**r for r in range(i.bit_length(), levels) if i + 2**r < n] for i in range(n)]
+    has = [latency] + [0.0] * (n - 1)
+    for i, served in enumerate(children):
+        for child in served:
+            has[child] = has[i] + len(served) * nbytes / bandwidth + latency
+    return max(has) if n > 1 else 0.0
+
+
+def gloo_all_to_all(n: int, nbytes: float, bandwidth: float, latency: float) -> float:
+    """Gloo's all-to-all: all notices, then all parts: 2 a + (n-1)/n S/B."""
+    return 2 * latency + (n - 1) / n * nbytes / bandwidth if n > 1 else 0.0
+
+
+def rendezvous(nbytes: float, bandwidth: float, latency: float) -> float:
+    """A message that waits for its receiver's notice, and a pair exchange of such: 2 a + S/B."""
+    return 2 * latency + nbytes / bandwidth
+
+
+def gloo_barrier(n: int, latency: float) -> float:
+    """Gloo's barrier: L rounds of a notice and an empty message, 2 L a."""
+    return 2 * barrier(n, latency)
+
+
+def nccl_ring(n: int, nbytes: float, bandwidth: float, latency: float, rails: int = 1) -> float:
+    """As many rings as a host has rails, S / k each, side by side: 2 (n-1)(a + S / (n k B))."""
+    return ring_all_reduce(n, nbytes / rails, bandwidth, latency)
+
+
+def switch_all_reduce(hosts: int, each: int, nbytes: float, bandwidth: float, latency: float) -> float:
+    """Reduction in the switches of m hosts of g members, a link each; across by rings of S / g.
+
+    m = 1: a + S/B; else 2 (a + S/B) + 2 (m-1)(a + S / (g m B)); g = 1: a ring.
+    """
+    inside = message(nbytes, bandwidth, latency) if each > 1 else 0.0
+    return inside * min(hosts, 2) + ring_all_reduce(hosts, nbytes / each, bandwidth, latency)
+
+
+def three_level_all_reduce(
+    groups: int, hosts: int, each: int, nbytes: float, bandwidth: float, latency: float
+) -> float:
+    """On m groups of h hosts of g members, a link each: rings of g on S, of h on S / g, of m on S / (g h)."""
+    inside = ring_all_reduce(each, nbytes, bandwidth, latency)
+    among = ring_all_reduce(hosts, nbytes / each, bandwidth, latency)
+    return inside + among + ring_all_reduce(groups, nbytes / (each * hosts), bandwidth, latency)
+
+
 def server(n: int, nbytes: float, bandwidth: float, latency: float) -> float:
     """All n workers push to a server on its own host, and pull: 2 a + 2 n S/B."""
     return 2 * latency + 2 * n * nbytes / bandwidth

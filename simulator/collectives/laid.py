@@ -64,6 +64,7 @@ class LaidPlan:
         self.gates: list[list[int]] = [[] for _ in range(0 if self.together else self.n)]
         self.owed = [0] * len(self.gates)
         self.ends: list[tuple[list[int], list[int]]] = []
+        self._seen: list[set[int]] = []  # members of each step that it or one before it has waited for
         self._asked: tuple[tuple[int, ...], set[int]] = (), set()
         for i, step in enumerate(self.steps):
             for j in step.left:
@@ -81,14 +82,15 @@ class LaidPlan:
         for m in (*src, *dst):
             self.owed[m] += 1
         waited = (src | dst) if step.members is None else set(step.members)
+        self._seen.append((src | dst) & waited)
         for m in waited - self._known(step.arrived + step.left):
             self.gates[m].append(i)
             self.waits[i] += 1
 
     def _known(self, before: tuple[int, ...]) -> set[int]:
-        """Members of these steps; asked for again by the steps of one stage."""
+        """Members that these steps have waited for; asked for again by the steps of one stage."""
         if before != self._asked[0]:
-            self._asked = before, {m for j in before for ends in self.ends[j] for m in ends}
+            self._asked = before, set().union(*(self._seen[j] for j in before))
         return self._asked[1]
 
     def _link_bytes(self, links: int) -> FloatArray:

@@ -71,7 +71,7 @@ class _Unrolled:
                 now.receives.setdefault(dst, []).append(len(self.steps))
                 one = part([src], [dst], step.part.share)
                 before = tuple(sorted(arrived)), tuple(sorted(left))
-                self.steps.append(Step(one, *before, step.stage, None if r else ring))
+                self.steps.append(Step(one, *before, step.stage, None if r else ring or step.members))
             last = now
         self.done.append(last)
 

@@ -252,3 +252,16 @@ def test_case_13_all_to_all_bus_bandwidth(hosts):
     busbw = nbytes / call.left[0] * (n - 1) / n
     assert busbw / port == pytest.approx((n - 1) / (n - each), rel=1e-9)
     assert busbw / port == pytest.approx(hosts / (hosts - 1), rel=1.01 / n)  # 2 hosts 2x, 16 hosts 1.067x
+
+
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+def test_nccl_rings_use_every_rail(fidelity):
+    """A port a GPU: k rings of S / k side by side take a k-th of one ring's time."""
+    built = PortEach(3, 4, B)
+    clock = Clock()
+    network = Network(clock, built.fabric, fidelity=fidelity)
+    group = Group(network, np.arange(built.n), hosts=np.arange(built.n) // 4)
+    call = group.call("all_reduce", 1e6, algorithm="nccl_ring")
+    call.arrive_all(np.zeros(built.n))
+    clock.run()
+    assert call.left[0] == pytest.approx(closed_forms.nccl_ring(built.n, 1e6, B, 0.0, rails=4), rel=1e-9)
