@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from simulator.compression import Compression, Stream
+from simulator.errors import VerbError
 from simulator.fabric import FloatArray
 from simulator.maths import BoolArray
 from simulator.meetings import Want
@@ -242,8 +243,17 @@ class Coded(Coding):
         return self._arrives(self._stream(f"{name} of {rank}"), (rank,), (x,))
 
     def model(self, name: str, rank: int, x: Vector) -> Vector:
-        """What is decoded."""
-        return self._arrives(self._stream(f"{name} of {rank}", persists=True), (rank,), (x,))
+        """What is decoded.
+
+        Raises:
+            VerbError: hardly anything would be.
+        """
+        if not self._how.keeps_models:
+            raise VerbError(
+                f"`w.{name.split()[0]}` sends a model to a worker that knows nothing of it: "
+                'of the compressors only qsgd keeps what it is; say `sends = "models"` in the method'
+            )
+        return self._kept(name, rank, x)
 
     def copy(self, name: str, rank: int, x: Vector, start: Vector | None = None) -> Vector:
         """The copy before with what is decoded of the difference.
@@ -253,13 +263,17 @@ class Coded(Coding):
         """
         key = f"{name} of {rank}"
         before = self._copies.get(key, start)
-        copy = self.model(name, rank, x) if before is None else before + self.model(name, rank, x - before)
-        self._copies[key] = copy
+        news = self._kept(name, rank, x if before is None else x - before)
+        self._copies[key] = copy = news if before is None else before + news
         return copy
 
     def towards(self, x: Vector, copy: Vector, mean: Vector) -> Vector:
         """As far towards the mean as the copy would have to go, times `consensus`."""
         return x + self._how.consensus * (mean - copy)
+
+    def _kept(self, name: str, rank: int, x: Vector) -> Vector:
+        """What is decoded of a value whose rest can be sent again."""
+        return self._arrives(self._stream(f"{name} of {rank}", persists=True), (rank,), (x,))
 
     def _stream(self, name: str, persists: bool = False) -> Stream:
         return self._streams.setdefault(name, Stream(name, persists))

@@ -20,6 +20,7 @@ class D2(Strategy):
     """A step, corrected by what the last mixing has changed, and a mixing with the neighbours."""
 
     needs_gossip: ClassVar[bool] = True
+    least_eigenvalue: ClassVar[float] = -1 / 3
 
     kind: Literal["d2"] = "d2"
 

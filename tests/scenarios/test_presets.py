@@ -12,6 +12,7 @@ from scenarios.build import job_of
 from scenarios.check import resolve
 from scenarios.json_schema import json_schema
 from scenarios.loading import Study, load
+from scenarios.notes import notes
 from scenarios.presets import PRESETS
 from simulator.errors import InputError
 from simulator.strategies import KINDS
@@ -124,3 +125,35 @@ def test_what_cannot_be_compressed_is_refused(study, training, expected):
     allowed = training.replace("top_k", "qsgd").replace("sign", "qsgd").replace("powersgd", "qsgd")
     allowed = allowed.replace("random_ring", "ring").replace("sync_stage: 2", "every: 1")
     assert study(allowed).run(record="summary").runs[0].summary["steps"] == 16
+
+
+# notes
+
+
+@pytest.mark.parametrize(
+    ("graph", "said"),
+    [
+        ("ring", None),  # -1/3 for evenly many: the border itself
+        ("ring, lazy: 0.2", None),
+        ("torus", None),
+        ("torus, dims: [2, 2]", None),
+        ("exponential", "one symmetric matrix"),
+        ("random_matching", "one symmetric matrix"),
+        ("custom, edges: [[0, 1], [1, 2], [2, 3], [0, 2], [1, 3]], weights: max_degree", None),
+        ("star, weights: metropolis", None),
+    ],
+)
+def test_d2_is_warned_of_graphs(study, graph, said):
+    found = notes(study(f"{{strategy: {{kind: d2}}, gossip: {{graph: {graph}}}}}"))
+    assert [said in note for note in found] == [True] * (said is not None)
+
+
+def test_d2_is_told_how_lazy_to_be(study):
+    grid = "{strategy: {kind: d2}, gossip: {graph: torus, dims: [4, 4]LAZY}}"
+    more = ("cluster.topology.hosts=16",)
+    (note,) = notes(study(grid.replace("LAZY", ""), *more))
+    assert note == (
+        "d2 on the graph torus will diverge: the smallest eigenvalue -0.600 is below -0.333; try `lazy: 0.18`"
+    )
+    assert notes(study(grid.replace("LAZY", ", lazy: 0.18"), *more)) == []
+    assert notes(study("{strategy: {kind: dpsgd}, gossip: {graph: torus}}", *more)) == []

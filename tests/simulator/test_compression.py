@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from simulator.compression import Compression, PowerSgd, Qsgd, RandomK, Sign, Stream, TopK, matrix
+from simulator.errors import VerbError
 from simulator.job import Stop
 from simulator.maths.compressors import compressed, low_rank, rounded
 from simulator.optimizers import Sgd
@@ -313,3 +314,9 @@ def test_of_a_model_that_stays_the_server_has_a_copy(learned):
     """EASGD: what is new of the models shrinks, so the centre comes where it comes with whole models."""
     whole, coded = learned(EASGD(), None, 600), learned(EASGD(), TopK(share=0.1), 600)
     assert float((whole - coded).norm() / whole.norm()) < 1e-3
+
+
+def test_a_method_of_ones_own_is_told_what_a_sparse_code_does_to_a_model(make_job):
+    for strategy, verb in ((Gossip(), "fetch"), (Gossip(direction="push"), "send")):
+        with pytest.raises(VerbError, match=f"`w.{verb}` sends a model to a worker that knows nothing of it"):
+            run(make_job(strategy, gossip=CompleteGraph(), compression=TopK()))
