@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import random
-from heapq import heappush
 from typing import Any
 
 import numpy as np
 import pytest
 
-from simulator.clock import Clock
 from simulator.errors import CohortError
 from simulator.job import Stop
 from simulator.run import run
@@ -105,24 +102,6 @@ def test_another_seed_is_another_run(make_job):
     assert len(digests) == 5
 
 
-class ShuffledTies(Clock):
-    """Events of one instant and one priority come in a random order; who created an event does not matter."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__()
-        self._random = random.Random(seed)
-        self._number = 0
-
-    def schedule(self, event: Any, priority: int = 1, delay: float = 0) -> None:
-        self.push(event, self._now + delay, priority)
-
-    def push(self, event: Any, time: float, priority: int) -> None:
-        self._number += 1
-        # URGENT events (a process's start and interrupts) keep their order: SimPy itself relies on it.
-        shuffle = self._random.random() if priority else 0.0
-        heappush(self._queue, (time, priority, (shuffle, self._number), event))
-
-
 @pytest.mark.parametrize("stragglers", [(), (LOGNORMAL,)], ids=["ties everywhere", "few ties"])
 @pytest.mark.parametrize(
     "strategy",
@@ -138,8 +117,8 @@ class ShuffledTies(Clock):
     ],
     ids=repr,
 )
-def test_the_order_of_ties_does_not_matter(make_job, strategy, stragglers):
+def test_the_order_of_ties_does_not_matter(make_job, shuffled_ties, strategy, stragglers):
     job = make_job(strategy, n=4, stragglers=stragglers, stop=Stop(steps=8))
     plain = run(job, "process").summary
     for seed in range(3):
-        assert same(plain, run(job, "process", clock=ShuffledTies(seed)).summary)
+        assert same(plain, run(job, "process", clock=shuffled_ties(seed)).summary)
