@@ -1,4 +1,4 @@
-"""What to know before a run though nothing is wrong: too little memory, a graph that diverges, unused keys."""
+"""What to know before a run though nothing is wrong: memory too small, a graph that diverges, unused keys."""
 
 from __future__ import annotations
 

@@ -61,13 +61,14 @@ class Collectives(Acting):
         nbytes = (self._engine.maths.initial() if value is None else value).nbytes
         name, member = self._places.name("all_mean", self.step, since), channel.member(self.rank)
         meetings = []
-        for number, want in enumerate(coding.wants(nbytes, len(channel.ranks), need, algorithm)):
+        wants = coding.wants(nbytes, len(channel.ranks), need, algorithm)
+        for number, want in enumerate(wants):
             if value is not None:
                 self._code(line, x, coding.encode_seconds(nbytes, number), first=not number)
             meetings.append(channel.enter(member, want))
             meetings[-1].bring(member, value, weight)
-            yield from self._meet(line, None if number else x, over, meetings[-1])
-            self.rounds -= line.main and number > 0  # one round, of several messages
+            last = number == len(wants) - 1  # several messages are one round
+            yield from self._meet(line, None if number else x, over, meetings[-1], counts=last)
         if value is not None and need is not None and not meetings[0].counted(member):
             self._wasted = self._engine.batch
         self._decode(line, coding.mean_seconds(nbytes, len(channel.ranks)))
@@ -116,12 +117,13 @@ class Collectives(Acting):
         over, member = ("master", self.size) if root == "master" else (None, root)
         channel = self._engine.channel(over, self.rank)
         meeting: Meeting | None = None
-        for nbytes in self._engine.message_sizes(x.nbytes, packed):
+        sizes = self._engine.message_sizes(x.nbytes, packed)
+        for number, nbytes in enumerate(sizes):
             if meeting is not None:
                 yield meeting.call.done
             meeting = channel.enter(channel.member(self.rank), Want(op, nbytes, member))
             meeting.bring(self.rank, x, 1.0)
-            yield from self._meet(line, x, over, meeting)
+            yield from self._meet(line, x, over, meeting, counts=number == len(sizes) - 1)
         assert meeting is not None
         return meeting
 
@@ -133,7 +135,15 @@ class Collectives(Acting):
         meeting.bring(self.rank, self._engine.maths.initial(), 1.0)
         yield from self._meet(line, None, None, meeting)
 
-    def _meet(self, line: Line, x: Vector | Part | None, over: str | None, meeting: Meeting) -> Proc[None]:
+    def _meet(
+        self,
+        line: Line,
+        x: Vector | Part | None,
+        over: str | None,
+        meeting: Meeting,
+        *,
+        counts: bool = True,
+    ) -> Proc[None]:
         channel, call = self._engine.channel(over, self.rank), meeting.call
         member = channel.member(self.rank)
         if isinstance(x, Part):  # on a line of its own it may come before the whole gradient has
@@ -141,6 +151,6 @@ class Collectives(Acting):
         line.blocked, line.name = meeting, self._engine.recorder.name(meeting.want.op)
         yield from channel.attend(meeting, member, line.t, self._engine.clock)
         line.blocked = None
-        self.rounds += line.main and line.name in self._engine.names.rounds
+        self.rounds += line.main and counts and line.name in self._engine.names.rounds
         began, left = float(call.began[member]), float(call.left[member])
         self.communicated(line, line.name, began, left, float(call.bytes_sent[member]), -1)

@@ -69,6 +69,8 @@ def lay_under(t: FloatArray, stretches: Sequence[Stretches], record: Record, idl
         The time when each worker's last stretch ends, or `t`.
     """
     cursor = t
+    # Of several lines; the last began and ended also tell the order where some workers are not there yet.
+    stretches = sorted(stretches, key=lambda s: (s.began.max(), s.end.max()))
     hide(t, stretches, record)
     for name, began, end, size in stretches:
         late = end > cursor

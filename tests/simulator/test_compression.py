@@ -15,7 +15,7 @@ from simulator.maths.compressors import compressed, low_rank, rounded
 from simulator.optimizers import Sgd
 from simulator.problems import Quadratic
 from simulator.run import run
-from simulator.strategies import DPSGD, EASGD, Gossip, LocalSGD, ParameterServer, SyncSGD
+from simulator.strategies import DPSGD, EASGD, Gossip, LocalSGD, ParameterServer, SlowMo, SyncSGD
 from simulator.streams import Draws
 from topologies.gossip import CompleteGraph, RingGraph
 
@@ -269,6 +269,28 @@ def test_what_leaves_nothing_out_changes_nothing(learned, strategy, fields, how)
 def test_engines_agree(learned, strategy, how):
     process, cohort = (learned(strategy, how, 30, engine) for engine in ("process", "cohort"))
     assert (process == cohort).all()
+
+
+LOGNORMAL = {"per": "step", "factor": {"kind": "lognormal", "mean": 1.0, "sigma": 0.3}}
+STOPS = [Stop(steps=10), Stop(time=1.2345), Stop(samples=10 * 32 + 1)]
+SYNCHRONOUS = [
+    SyncSGD(), SyncSGD(bucket_bytes="1 MB"), SyncSGD(collective="halving_doubling"),
+    SyncSGD(backup=1, late="finish"), LocalSGD(h=3), SlowMo(h=3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stop", STOPS, ids=["steps", "time", "samples"])
+@pytest.mark.parametrize("strategy", SYNCHRONOUS, ids=repr)
+@every_compressor
+def test_engines_take_the_same_time(make_job, how, strategy, stop):
+    """To the last span, wherever the run is cut: with several buckets in several messages too."""
+    given = {"stragglers": (LOGNORMAL,), "pass_seconds": np.full(4, 1e-3), "compression": how, "stop": stop}
+    process, cohort = (run(make_job(strategy, **given), engine).summary for engine in ("process", "cohort"))
+    for key, value in process.items():
+        if isinstance(value, float):
+            assert cohort[key] == pytest.approx(value, rel=1e-9, abs=1e-12), key
+    for key in ("digest", "rounds", "steps", "samples"):
+        assert cohort[key] == process[key], key
 
 
 def test_error_feedback_finds_the_optimum_where_forgetting_does_not(learned):

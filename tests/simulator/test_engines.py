@@ -10,7 +10,7 @@ import pytest
 from simulator.errors import CohortError
 from simulator.job import Stop
 from simulator.run import run
-from simulator.strategies import LocalSGD, ParameterServer, SyncSGD
+from simulator.strategies import DiLoCo, LocalSGD, ParameterServer, SlowMo, SyncSGD
 
 BURSTS = {
     "per": "burst",
@@ -30,6 +30,8 @@ SYNCHRONOUS = [
     SyncSGD(collective="hierarchical"),
     LocalSGD(h=3),
     LocalSGD(h=4, start_step=6),
+    SlowMo(h=4),
+    DiLoCo(h=3),
 ]
 STOPS = [
     Stop(steps=20),
