@@ -19,17 +19,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simulator.compression import PowerSgd, Qsgd, RandomK, Sign, TopK
 from simulator.errors import CohortError
 from simulator.job import Job, Stop, Target
 from simulator.placement import Workers
 from simulator.problems import Quadratic
 from simulator.run import run
-from simulator.strategies import LocalSGD, ParameterServer, SyncSGD
+from simulator.strategies import DiLoCo, LocalSGD, ParameterServer, SlowMo, SyncSGD
 from simulator.strategies.base import Proc, Strategy
 from simulator.values import Ghost
 from topologies import Placement
 from topologies.graph import Graph
 
+COMPRESSORS = (None, None, None, TopK(), RandomK(), Sign(), Qsgd(), PowerSgd())
 COLLECTIVES = (None, "ring", "halving_doubling", "tree", "double_tree", "hierarchical", "direct")
 
 
@@ -37,11 +39,13 @@ def anything(seed: int) -> dict[str, Any]:
     """Arguments of a job: a synchronous method under whatever can happen to it."""
     r = random.Random(seed)
     n = r.choice([2, 3, 4, 5, 8])
-    method: Any = r.choice(["buckets", "backup", "local"])
+    method: Any = r.choice(["buckets", "backup", "local", "slowmo", "diloco"])
     collective = r.choice(COLLECTIVES)
     strategies = {
         "buckets": lambda: SyncSGD(bucket_bytes=r.choice(["1 MB", "5 MB", "1 TB"]), collective=collective),
         "backup": lambda: SyncSGD(backup=r.randint(1, n - 1), collective=collective, late="finish"),
+        "slowmo": lambda: SlowMo(h=r.randint(1, 6)),
+        "diloco": lambda: DiLoCo(h=r.randint(1, 6)),
         "local": lambda: LocalSGD(h=r.randint(1, 6), start_step=r.choice([0, 0, 3, 7])),
     }
     slow = {"where": {"worker": r.randrange(n)}, "per": "run"}
@@ -78,6 +82,7 @@ def anything(seed: int) -> dict[str, Any]:
         "bandwidth": r.choice(["100 MB/s", "1 GB/s"]),
         "optimizer_seconds": np.full(n, r.choice([0.0, 0.002])),
         "problem": Quadratic(dimension=5) if learns else None, "evaluate_every": r.choice([None, 0.05, 0.3]),
+        "compression": r.choice(COMPRESSORS), "pass_seconds": np.full(n, r.choice([0.0, 0.001])),
     }  # fmt: skip
 
 
