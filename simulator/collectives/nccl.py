@@ -30,7 +30,7 @@ from __future__ import annotations
 import numpy as np
 
 from simulator.collectives.hierarchical import hosts_in_rows
-from simulator.collectives.plan import Part, Plan, in_phases
+from simulator.collectives.plan import Part, Plan, Step, in_phases
 from simulator.collectives.ring import ring
 from simulator.fabric import IntArray
 
@@ -48,7 +48,7 @@ def ring_all_reduce(hosts: IntArray) -> Plan:
     rows = hosts_in_rows(hosts)
     n, g = rows.size, rows.shape[1]
     orders = np.stack([np.roll(rows, -j, axis=1).ravel() for j in range(g)])
-    return in_phases([rings(orders, 2 * (n - 1), 1 / (g * n))])
+    return Plan(tuple(Step(ring(n, 2, order, 1 / g)) for order in orders), together=True)
 
 
 def switch_all_reduce(hosts: IntArray) -> Plan:

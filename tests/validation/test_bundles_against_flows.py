@@ -215,6 +215,7 @@ GATES = [  # op, algorithm, send_ends, limits of the collective's error: 95th pe
     ("reduce", "binomial", "left", 1e-9, 1e-9),
     ("exchange", "pairs", "left", 1e-9, 1e-9),
     ("all_reduce", "gloo_ring", "left", 0.10, 0.25),
+    ("all_reduce", "nccl_ring", "left", 0.10, 0.25),
     ("all_reduce", "in_switch", "left", 0.10, 0.25),
     ("all_to_all", "gloo_direct", "left", 0.10, 0.25),
     ("broadcast", "gloo_broadcast", "left", 1e-9, 1e-9),
