@@ -18,6 +18,10 @@ def _gossips(s: Scenario) -> bool:
     return s.training is not None and s.training.strategy.needs_gossip
 
 
+def _mixes(s: Scenario) -> bool:
+    return s.training is not None and s.training.strategy.needs_gossip and s.training.strategy.mixes
+
+
 def _has_trees(s: Scenario) -> bool:
     return has_trees(s.network.collective, getattr(s.training, "strategy", None))
 
@@ -52,13 +56,21 @@ def _default(s: Scenario, path: Path) -> bool:
     """Whether the value there is the default, as a resolved file writes it."""
     if path == ("training", "gossip"):
         return s.training is None or s.training.gossip is None
+    if path[:-1] == ("training", "gossip"):
+        gossip, key = s.training.gossip if s.training else None, str(path[-1])
+        return gossip is None or getattr(gossip, key) == _UNMIXED[key]
     if path == ("maths",):
         return s.maths == MathsSpec()
     return bool(getattr(s.network.collective, str(path[-1])) == getattr(Collective(), str(path[-1])))
 
 
+_UNMIXED: dict[str, Any] = {"lazy": 0.0, "weights": "metropolis"}
+"""Keys of a gossip graph that say how much of a neighbour's value is mixed in, and their defaults."""
+
 _USED: dict[Path, tuple[Callable[[Scenario], bool], str]] = {
     ("training", "gossip"): (_gossips, "a method that gossips, such as dpsgd"),
+    ("training", "gossip", "lazy"): (_mixes, "a method that mixes by weights, such as dpsgd"),
+    ("training", "gossip", "weights"): (_mixes, "a method that mixes by weights, such as dpsgd"),
     ("maths",): (lambda s: s.problem is not None, "a problem"),
     ("network", "collective", "tree_chunks"): (_has_trees, "an all_reduce by tree or double_tree"),
     ("network", "collective", "hosts_per_group"): (
@@ -99,6 +111,9 @@ def pruned(s: Scenario) -> Scenario:
     changes: dict[str, Any] = {}
     if s.training is not None and not _gossips(s):
         changes["training"] = s.training.model_copy(update={"gossip": None})
+    elif s.training is not None and s.training.gossip is not None and not _mixes(s):
+        unmixed = s.training.gossip.model_copy(update=_UNMIXED)
+        changes["training"] = s.training.model_copy(update={"gossip": unmixed})
     if s.problem is None:
         changes["maths"] = MathsSpec()
     used = {"tree_chunks": _has_trees(s), "hosts_per_group": has_groups(s.network.collective)}

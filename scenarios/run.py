@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from scenarios import store
 from scenarios.manifest import file_hash, manifest_of, scenario_hash, source_hash
-from scenarios.store import Run
+from scenarios.store import Framed, Run
 from simulator.errors import InputError, InputErrors
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class Listener(Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Framed):
     """The finished runs of a study, in order of variants, then seeds.
 
     Attributes:
@@ -73,48 +72,23 @@ class Outcome:
         known = ", ".join(dict.fromkeys(run.variant for run in self.runs))
         raise InputError(f"one of {known}, with one of its seeds", f"{variant!r}, seed {seed}", "variant")
 
-    def frame(self, table: str) -> pd.DataFrame:
+    def frame(self, name: str) -> pd.DataFrame:
         """A table of all runs; of several runs with the columns `variant` and `seed` in front.
 
         Raises:
             InputError: a run did not record it.
         """
         if len(self.runs) == 1:
-            return self.runs[0].frame(table)
+            return self.runs[0].frame(name)
         import pandas as pd
 
         frames = []
         for run in self.runs:
-            frame = run.frame(table)
+            frame = run.frame(name)
             frame.insert(0, "variant", run.variant)
             frame.insert(1, "seed", run.seed)
             frames.append(frame)
         return pd.concat(frames, ignore_index=True)
-
-    @cached_property
-    def steps(self) -> pd.DataFrame:
-        """One row a worker's local step."""
-        return self.frame("steps")
-
-    @cached_property
-    def spans(self) -> pd.DataFrame:
-        """One row a span of a worker's time."""
-        return self.frame("spans")
-
-    @cached_property
-    def workers(self) -> pd.DataFrame:
-        """One row a worker."""
-        return self.frame("workers")
-
-    @cached_property
-    def curve(self) -> pd.DataFrame:
-        """One row an evaluation."""
-        return self.frame("curve")
-
-    @cached_property
-    def links(self) -> pd.DataFrame:
-        """One row a directed link."""
-        return self.frame("links")
 
     def compare(self, baseline: str | None = None, metrics: Sequence[str] = ()) -> dict[str, Any]:
         """Paired comparison of the variants (`scenarios.compare`)."""

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -46,8 +47,45 @@ FILES = (
 MAX_DIRECTORIES = 100_000
 
 
+class Framed(ABC):
+    """What has tables, as data frames: a run, or all runs of a study."""
+
+    @abstractmethod
+    def frame(self, name: str) -> pd.DataFrame:
+        """A table by name.
+
+        Raises:
+            InputError: it was not recorded.
+        """
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """One row a worker's local step."""
+        return self.frame("steps")
+
+    @cached_property
+    def spans(self) -> pd.DataFrame:
+        """One row a span of a worker's time."""
+        return self.frame("spans")
+
+    @cached_property
+    def workers(self) -> pd.DataFrame:
+        """One row a worker."""
+        return self.frame("workers")
+
+    @cached_property
+    def curve(self) -> pd.DataFrame:
+        """One row an evaluation."""
+        return self.frame("curve")
+
+    @cached_property
+    def links(self) -> pd.DataFrame:
+        """One row a directed link."""
+        return self.frame("links")
+
+
 @dataclass(frozen=True)
-class Run:
+class Run(Framed):
     """One finished run: read from its directory, or fresh from the engine with its tables still in memory.
 
     Attributes:
@@ -99,31 +137,6 @@ class Run:
                 hint="run again with --record all; a curve needs a problem",
             )
         return tables.frame(columns)
-
-    @cached_property
-    def steps(self) -> pd.DataFrame:
-        """One row a worker's local step."""
-        return self.frame("steps")
-
-    @cached_property
-    def spans(self) -> pd.DataFrame:
-        """One row a span of a worker's time."""
-        return self.frame("spans")
-
-    @cached_property
-    def workers(self) -> pd.DataFrame:
-        """One row a worker."""
-        return self.frame("workers")
-
-    @cached_property
-    def curve(self) -> pd.DataFrame:
-        """One row an evaluation."""
-        return self.frame("curve")
-
-    @cached_property
-    def links(self) -> pd.DataFrame:
-        """One row a directed link."""
-        return self.frame("links")
 
 
 def file_name(name: str) -> str:

@@ -21,6 +21,7 @@ class ADPSGD(Strategy):
     """A gradient on a snapshot, meanwhile an average with a peer, then the step."""
 
     needs_gossip: ClassVar[bool] = True
+    mixes: ClassVar[bool] = False
     sends: ClassVar[Literal["changes", "models", "whole"]] = "models"
 
     kind: Literal["ad_psgd"] = "ad_psgd"

@@ -21,6 +21,7 @@ class Strategy(Spec):
     Attributes:
         needs_math: it branches on numbers, so a timing-only run is refused.
         needs_gossip: it asks for neighbours, so `training.gossip` must name a graph.
+        mixes: it asks for the graph's mixing matrix, not only for peers: `gossip.lazy` and `weights` tell.
         has_server: it has a parameter server.
         sends: what compression may do to what it sends: `changes` can be sent in part, the rest later;
             `models` that a receiver knows nothing of must survive it; `whole`: it compresses nothing.
@@ -28,6 +29,7 @@ class Strategy(Spec):
 
     needs_math: ClassVar[bool] = False
     needs_gossip: ClassVar[bool] = False
+    mixes: ClassVar[bool] = True
     has_server: ClassVar[bool] = False
     sends: ClassVar[Literal["changes", "models", "whole"]] = "changes"
 

@@ -23,6 +23,7 @@ class Gossip(Strategy):
     """Own steps, and means with random peers that are not asked to wait."""
 
     needs_gossip: ClassVar[bool] = True
+    mixes: ClassVar[bool] = False
     sends: ClassVar[Literal["changes", "models", "whole"]] = "models"
 
     kind: Literal["gossip"] = "gossip"

@@ -20,6 +20,7 @@ class SGP(Strategy):
     """A step on the biased sum with the gradient at the de-biased model, then a push to the out-peers."""
 
     needs_gossip: ClassVar[bool] = True
+    mixes: ClassVar[bool] = False
     sends: ClassVar[Literal["changes", "models", "whole"]] = "models"
 
     kind: Literal["sgp"] = "sgp"

@@ -414,3 +414,24 @@ def test_run_refuses_what_it_cannot_execute(write, capsys):
     assert cli.status(["run", str(file), "--json"]) == 2
     error = json.loads(capsys.readouterr().err)["error"]
     assert (error["line"], error["field"]) == (10, "sweep")
+
+
+@pytest.mark.parametrize("kind", ["ad_psgd", "gossip", "sgp"])
+@pytest.mark.parametrize("key", ["lazy: 0.5", "weights: max_degree"])
+def test_weights_that_nothing_mixes(kind, key, tmp_path):
+    """Methods that ask for peers only do not look at how much is mixed: it is refused, not ignored."""
+    file = tmp_path / "s.yaml"
+    text = f"""cluster: star_16
+workload: {{model: resnet18, batch: 32}}
+training:
+  strategy: {{kind: {kind}}}
+  gossip: {{graph: ring, {key}}}
+stop: {{steps: 3}}
+"""
+    file.write_text(text)
+    with pytest.raises(InputErrors) as raised:
+        resolve(load(file))
+    (error,) = raised.value.errors
+    assert (error.line, error.field) == (5, f"training.gossip.{key.partition(':')[0]}")
+    file.write_text(text.replace(f"kind: {kind}", "kind: dpsgd"))
+    resolve(load(file))
